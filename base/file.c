@@ -1,0 +1,210 @@
+/* File reading, mapping and atomic writing; see file.h. */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+static int64_t g_write_budget_bytes = -1;
+static bool g_env_read;
+
+void eng_file_fail_after(int64_t bytes)
+{
+    g_env_read = true;
+    g_write_budget_bytes = bytes;
+}
+
+/* True when the injected limit allows n more bytes. */
+static bool charge_budget(size_t n)
+{
+    if (!g_env_read) {
+        const char *text = getenv("ENG_FAIL_WRITE");
+        eng_file_fail_after(text ? strtoll(text, NULL, 10) : -1);
+    }
+    if (g_write_budget_bytes < 0) return true;
+    if ((uint64_t)g_write_budget_bytes < n) {
+        errno = ENOSPC;
+        return false;
+    }
+    g_write_budget_bytes -= (int64_t)n;
+    return true;
+}
+
+static EngStatus open_for_reading(const char *path, int *fd, size_t *bytes, EngErr *err)
+{
+    struct stat st;
+    *fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (*fd < 0) {
+        EngStatus status = errno == ENOENT ? ENG_NOT_FOUND : ENG_IO;
+        return ENG_FAIL(err, status, "%s: cannot open: %s", path, strerror(errno));
+    }
+    if (fstat(*fd, &st) == 0 && S_ISREG(st.st_mode)) {
+        *bytes = (size_t)st.st_size;
+        return ENG_OK;
+    }
+    close(*fd);
+    *fd = -1;
+    return ENG_FAIL(err, ENG_IO, "%s: not a regular file", path);
+}
+
+EngStatus eng_file_read(const char *path, char **text, size_t *n, EngErr *err)
+{
+    int fd = -1;
+    size_t bytes = 0, done = 0;
+    *text = NULL;
+    EngStatus status = open_for_reading(path, &fd, &bytes, err);
+    if (status) return status;
+    char *buffer = eng_alloc(bytes + 1);
+    if (!buffer) {
+        status = ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory for %zu bytes", path, bytes);
+        goto out;
+    }
+    while (done < bytes) {
+        ssize_t got = read(fd, buffer + done, bytes - done);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) {
+            status =
+                ENG_FAIL(err, ENG_IO, "%s: read stopped after %zu of %zu bytes", path, done, bytes);
+            goto out;
+        }
+        done += (size_t)got;
+    }
+    *text = buffer;
+    if (n) *n = bytes;
+    buffer = NULL;
+out:
+    eng_free(buffer);
+    close(fd);
+    return status;
+}
+
+EngStatus eng_file_map(const char *path, EngMapping *mapping, EngErr *err)
+{
+    int fd = -1;
+    size_t bytes = 0;
+    *mapping = (EngMapping){0};
+    EngStatus status = open_for_reading(path, &fd, &bytes, err);
+    if (status) return status;
+    if (bytes) {
+        void *data = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (data == MAP_FAILED)
+            status = ENG_FAIL(err, ENG_IO, "%s: cannot map: %s", path, strerror(errno));
+        else
+            *mapping = (EngMapping){data, bytes};
+    }
+    close(fd);
+    return status;
+}
+
+void eng_file_unmap(EngMapping *mapping)
+{
+    if (mapping->data) munmap((void *)mapping->data, mapping->bytes);
+    *mapping = (EngMapping){0};
+}
+
+static EngStatus write_failed(const EngWriter *writer, EngErr *err)
+{
+    return ENG_FAIL(err, ENG_IO, "%s: cannot write: %s", writer->path, strerror(errno));
+}
+
+EngStatus eng_writer_open(EngWriter *writer, const char *path, EngErr *err)
+{
+    *writer = (EngWriter){0};
+    size_t size = strlen(path) + 32;
+    writer->path = eng_strdup(path);
+    writer->temporary = eng_alloc(size);
+    if (!writer->path || !writer->temporary) {
+        eng_writer_close(writer);
+        return ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory", path);
+    }
+    snprintf(writer->temporary, size, "%s.tmp%ld", path, (long)getpid());
+    writer->file = fopen(writer->temporary, "wbe");
+    if (writer->file) return ENG_OK;
+    EngStatus status = write_failed(writer, err);
+    eng_writer_close(writer);
+    return status;
+}
+
+EngStatus eng_writer_put(EngWriter *writer, const void *bytes, size_t n, EngErr *err)
+{
+    if (!charge_budget(n) || fwrite(bytes, 1, n, writer->file) != n)
+        return write_failed(writer, err);
+    return ENG_OK;
+}
+
+EngStatus eng_writer_printf(EngWriter *writer, EngErr *err, const char *fmt, ...)
+{
+    va_list ap, again;
+    va_start(ap, fmt);
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    bool ok = n >= 0 && charge_budget((size_t)n) && vfprintf(writer->file, fmt, again) == n;
+    va_end(again);
+    va_end(ap);
+    return ok ? ENG_OK : write_failed(writer, err);
+}
+
+EngStatus eng_writer_commit(EngWriter *writer, EngErr *err)
+{
+    EngStatus status = ENG_OK;
+    /* Data must be on disk before the name points to it, else a crash could leave an empty file. */
+    if (fflush(writer->file) || fsync(fileno(writer->file))) status = write_failed(writer, err);
+    if (fclose(writer->file) && !status) status = write_failed(writer, err);
+    writer->file = NULL;
+    if (!status && rename(writer->temporary, writer->path)) status = write_failed(writer, err);
+    if (!status) writer->temporary[0] = 0;
+    eng_writer_close(writer);
+    return status;
+}
+
+void eng_writer_close(EngWriter *writer)
+{
+    if (writer->file) fclose(writer->file);
+    if (writer->temporary && writer->temporary[0]) unlink(writer->temporary);
+    eng_free(writer->temporary);
+    eng_free(writer->path);
+    *writer = (EngWriter){0};
+}
+
+EngStatus eng_file_write(const char *path, const void *bytes, size_t n, EngErr *err)
+{
+    EngWriter writer;
+    EngStatus status = eng_writer_open(&writer, path, err);
+    if (status) return status;
+    status = eng_writer_put(&writer, bytes, n, err);
+    if (!status) return eng_writer_commit(&writer, err);
+    eng_writer_close(&writer);
+    return status;
+}
+
+EngStatus eng_make_dirs(const char *path, EngErr *err)
+{
+    char *copy = eng_strdup(path);
+    if (!copy) return ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory", path);
+    EngStatus status = ENG_OK;
+    for (char *p = copy + 1; !status; p++) {
+        if (*p && *p != '/') continue;
+        char kept = *p;
+        *p = 0;
+        struct stat st;
+        if (mkdir(copy, 0777) && !(errno == EEXIST && !stat(copy, &st) && S_ISDIR(st.st_mode)))
+            status = ENG_FAIL(err, ENG_IO, "%s: cannot make the folder: %s", copy,
+                              strerror(errno == EEXIST ? ENOTDIR : errno));
+        *p = kept;
+        if (!kept) break;
+    }
+    eng_free(copy);
+    return status;
+}
+
+bool eng_file_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}

@@ -1,0 +1,44 @@
+/* Files: read whole, map read-only, write through a temporary name and rename. Writing can be made
+ * to fail on demand: ENG_FAIL_WRITE=N (environment) or eng_file_fail_after() cuts the N-th written
+ * byte of the process off with "no space left", as a full disk would. */
+#ifndef ENG_BASE_FILE_H
+#define ENG_BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <engram/status.h>
+
+/* Whole file with a zero byte appended; free with eng_free. Missing: ENG_NOT_FOUND. */
+EngStatus eng_file_read(const char *path, char **text, size_t *n, EngErr *err);
+
+/* Read-only mapping; empty files give data NULL and bytes 0. */
+typedef struct EngMapping {
+    const void *data;
+    size_t bytes;
+} EngMapping;
+EngStatus eng_file_map(const char *path, EngMapping *mapping, EngErr *err);
+void eng_file_unmap(EngMapping *mapping);
+
+/* Temporary file beside path, renamed over it by commit; close without commit removes it. */
+typedef struct EngWriter {
+    FILE *file;
+    char *path, *temporary;
+} EngWriter;
+EngStatus eng_writer_open(EngWriter *writer, const char *path, EngErr *err);
+EngStatus eng_writer_put(EngWriter *writer, const void *bytes, size_t n, EngErr *err);
+EngStatus eng_writer_printf(EngWriter *writer, EngErr *err, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+EngStatus eng_writer_commit(EngWriter *writer, EngErr *err);
+void eng_writer_close(EngWriter *writer);
+
+EngStatus eng_file_write(const char *path, const void *bytes, size_t n, EngErr *err);
+/* Creates path and its parents. */
+EngStatus eng_make_dirs(const char *path, EngErr *err);
+bool eng_file_exists(const char *path);
+
+/* Bytes that may still be written through EngWriter before it reports a full disk; -1: no limit. */
+void eng_file_fail_after(int64_t bytes);
+
+#endif

@@ -1,0 +1,23 @@
+# eng_embed(name files...): text files as C arrays, so that the program needs no files beside it. Makes
+# generated/<name>_embedded.c with `const EngEmbedded eng_embedded_<name>[]` (base/embedded.h) and sets
+# <name>_EMBEDDED to its path. The list ends with a NULL name; names are file names without folder.
+function(eng_embed name)
+    set(out ${CMAKE_BINARY_DIR}/generated/${name}_embedded.c)
+    set(text "#include \"base/embedded.h\"\n")
+    set(rows "")
+    set(i 0)
+    foreach(file ${ARGN})
+        set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+        file(READ ${file} hex HEX)
+        string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
+        get_filename_component(base ${file} NAME)
+        string(APPEND text "static const char file_${i}[] = {${bytes}0};\n")
+        string(APPEND rows "    {\"${base}\", file_${i}},\n")
+        math(EXPR i "${i} + 1")
+    endforeach()
+    string(APPEND text "extern const EngEmbedded eng_embedded_${name}[];\n")
+    string(APPEND text "const EngEmbedded eng_embedded_${name}[] = {\n${rows}    {0, 0},\n};\n")
+    file(CONFIGURE OUTPUT ${out} CONTENT "${text}" @ONLY)
+    set_source_files_properties(${out} PROPERTIES COMPILE_OPTIONS "-Wno-conversion;-Wno-overflow")
+    set(${name}_EMBEDDED ${out} PARENT_SCOPE)
+endfunction()

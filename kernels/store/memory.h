@@ -1,0 +1,35 @@
+/* Memory row store: one arena per run holds seeded random rows; every table of the run is a prefix
+ * of it.
+ *
+ * Content depends only on (format, seed, position), never on thread count or size, so that a
+ * smaller table is bit for bit the start of a larger one. fp8: values are e4m3fn bytes without NaN
+ * codes, scale bytes 0x70..0x7b. bf16 and f32: normal values of deviation 0.1.
+ */
+#ifndef ENG_KERNELS_STORE_MEMORY_H
+#define ENG_KERNELS_STORE_MEMORY_H
+
+#include <engram/status.h>
+#include <engram/types.h>
+
+typedef struct EngTableArena {
+    EngRowFormat format;
+    uint64_t seed;
+    size_t value_bytes, scale_bytes; /* capacity */
+    uint8_t *values, *scales;        /* mapped, owned */
+    size_t huge_bytes;               /* of values, backed by huge pages (from smaps), 0 when none */
+} EngTableArena;
+
+/* Maps and fills (all processors, plain threads). Refuses with ENG_NO_MEMORY, naming the bytes
+ * needed and available, before mapping what would not fit in available memory less 10 %. */
+EngStatus eng_table_arena_create(EngTableArena *arena, EngRowFormat format, size_t value_bytes,
+                                 uint64_t seed, EngErr *err);
+void eng_table_arena_destroy(EngTableArena *arena);
+/* The first `rows` rows as a table; ENG_NO_MEMORY when the arena is smaller. */
+EngStatus eng_table_arena_view(const EngTableArena *arena, int row_dims, int64_t rows,
+                               EngTable *table, EngErr *err);
+/* Bytes of values that a table needs (checked: ENG_USAGE on overflow). */
+EngStatus eng_table_value_bytes(EngRowFormat format, int row_dims, int64_t rows, size_t *bytes,
+                                EngErr *err);
+size_t eng_memory_available_bytes(void);
+
+#endif
