@@ -1,0 +1,146 @@
+/* What an experiment is: one question, its axes, its metrics, and four callbacks. The harness
+ * (plan, ledger, runner) knows nothing else of it. Implementations live in bench/experiments/, one
+ * file per question.
+ *
+ * Life of a point inside a worker process: setup -> verify -> (run, observe) x samples -> teardown.
+ * run() is one inner iteration and is all that the timed window holds; the harness repeats it
+ * `inner` times, reads the clocks around it and then calls observe() outside the window.
+ */
+#ifndef ENG_BENCH_EXPERIMENT_H
+#define ENG_BENCH_EXPERIMENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <engram/kernels.h>
+#include <engram/status.h>
+
+#define ENG_MAX_AXES    32
+#define ENG_MAX_METRICS 24
+
+typedef enum EngAxisType { ENG_AXIS_INT = 0, ENG_AXIS_REAL, ENG_AXIS_WORD } EngAxisType;
+
+/* An axis: a named knob of an experiment. One table per experiment drives the parser of sweep files
+ * and of
+ * `-a`, the help text and the documentation. */
+typedef struct EngAxisDef {
+    const char *name;
+    EngAxisType type;
+    const char *def;  /* canonical text; a point whose value equals it keeps its config key */
+    const char *unit; /* "tokens", "" */
+    double min, max;  /* numbers only, inclusive */
+    const char *const *words; /* allowed words, NULL-terminated; NULL: any (checked by check()) */
+    const char *help;
+} EngAxisDef;
+
+typedef struct EngMetricDef {
+    const char *name; /* unit in the name where it has one */
+    const char *unit;
+    int better;        /* +1 more is better, -1 less, 0 neither */
+    const char *clock; /* "cpu", "wall" or "none" (counted, not timed) */
+    const char *help;
+} EngMetricDef;
+
+typedef struct EngExperiment EngExperiment;
+
+typedef struct EngValue {
+    const char *text; /* canonical: integers in decimal, reals shortest, words as they are */
+    int64_t i;
+    double f;
+} EngValue;
+
+/* One tuple of axis values, in the order of experiment->axes. Strings belong to the plan. */
+typedef struct EngPoint {
+    const EngExperiment *experiment;
+    EngValue values[ENG_MAX_AXES];
+} EngPoint;
+
+/* Value of an axis by name; the name must be one of the experiment's (a broken one asserts). */
+const EngValue *eng_point_value(const EngPoint *point, const char *axis);
+int64_t eng_point_int(const EngPoint *point, const char *axis);
+double eng_point_real(const EngPoint *point, const char *axis);
+const char *eng_point_word(const EngPoint *point, const char *axis);
+
+/* What a point needs of the run's shared memory; filled by need() before anything is allocated. */
+typedef struct EngNeed {
+    bool table; /* a row table of this format ... */
+    EngRowFormat row_format;
+    size_t table_value_bytes; /* ... of this many bytes of values */
+    size_t private_bytes;     /* an estimate of what the worker allocates besides */
+    const char *corpus;       /* token stream by corpus name, NULL: none */
+    const char *preset;       /* NULL: none */
+    int64_t max_tokens;       /* tokens taken from the stream */
+} EngNeed;
+
+/* Shared resources of a run, made by the runner before workers are forked and read-only to them:
+ * see bench/core/resources.h. */
+typedef struct EngResources EngResources;
+
+/* Where setup() finds what it needs. */
+typedef struct EngBench {
+    const EngResources *resources;
+    uint64_t seed; /* of this worker lifetime: synthetic inputs, chosen outputs */
+} EngBench;
+
+/* Comparison with the oracle, a row of `residuals`. */
+typedef struct EngResidual {
+    double max_abs, max_rel, limit; /* limit: what max_rel (or max_abs, see `of`) may be */
+    const char *of;                 /* "rel", "abs", "ulp", "exact" */
+    int64_t n_checked, n_outputs;
+    int64_t n_nonfinite; /* NaN or infinity where the oracle has none, over all outputs */
+    bool pass;
+    char note[160];
+} EngResidual;
+
+/* Times of one sample. cpu_ns is the largest CPU time any thread of the team spent in the window.
+ */
+typedef struct EngTiming {
+    int64_t inner, wall_ns, cpu_ns;
+} EngTiming;
+
+/* Receives one histogram row set: counts[n_bins] over [lo, hi] in `scale` ("linear" or
+ * "signed_log"). */
+typedef void (*EngHistogramSink)(void *context, const char *name, int layer, int stream,
+                                 const char *scale, double lo, double hi, const int64_t *counts,
+                                 int n_bins);
+
+struct EngExperiment {
+    const char *name;     /* also its verb on the command line: engram run <name> */
+    const char *question; /* one sentence for `engram list` */
+    const EngAxisDef *axes;
+    int n_axes;
+    const EngMetricDef *metrics;
+    int n_metrics;
+    int op;       /* EngOp whose variants the `variant` axis names, or -1 */
+    bool counted; /* deterministic counts: one sample, no clock, no pairs */
+
+    /* ENG_OK; ENG_UNSUPPORTED with the reason (a skipped row); ENG_USAGE for a value no machine
+     * could run. Cheap and free of allocation beyond the stack: it runs for every point of a plan.
+     */
+    EngStatus (*check)(const EngPoint *point, EngErr *why);
+    EngStatus (*need)(const EngPoint *point, EngNeed *need, EngErr *err);
+    /* Estimated nanoseconds of one run(), for the ETA and the order of blocks. */
+    double (*estimate_ns)(const EngPoint *point);
+    EngStatus (*setup)(const EngBench *bench, const EngPoint *point, void **state, EngErr *err);
+    EngStatus (*run)(void *state, EngErr *err);
+    /* Runs once and compares with the oracle. NULL only for experiments that are oracles
+     * themselves. */
+    EngStatus (*verify)(void *state, EngResidual *residual, EngErr *err);
+    /* Metric values of the sample just timed, in the order of metrics; NAN: not observed. */
+    void (*observe)(void *state, const EngTiming *timing, double *values);
+    /* Histograms of the outputs of the last run; may be NULL. */
+    EngStatus (*histograms)(void *state, EngHistogramSink sink, void *context, EngErr *err);
+    void (*teardown)(void *state); /* accepts NULL */
+};
+
+/* NULL-terminated list of all experiments; defined in bench/experiments/experiments.c and handed
+ * down by the command line, since the core may not know it. */
+typedef struct EngExperimentList {
+    const EngExperiment *const *items;
+    int n;
+} EngExperimentList;
+
+/* ENG_USAGE with the nearest name. */
+EngStatus eng_experiment_find(const EngExperimentList *list, const char *name,
+                              const EngExperiment **out, EngErr *err);
+
+#endif
