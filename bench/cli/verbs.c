@@ -1,0 +1,12 @@
+/* The verbs, in the order of `engram --help`. */
+#include "bench/cli/cli.h"
+
+#include <stddef.h>
+
+#include "bench/cli/verbs.h"
+
+const EngVerb *const eng_verbs[] = {
+    &eng_verb_list,   &eng_verb_run,    &eng_verb_status,
+    &eng_verb_report, &eng_verb_doctor, &eng_verb_stream,
+    &eng_verb_tokmap, &eng_verb_rows,   NULL,
+};
