@@ -65,6 +65,7 @@ typedef struct EngNeed {
     bool table; /* a row table of this format ... */
     EngRowFormat row_format;
     size_t table_value_bytes; /* ... of this many bytes of values */
+    size_t weight_bytes;      /* fp8 weights [n, k] from the shared weight arena, 0: none */
     size_t private_bytes;     /* an estimate of what the worker allocates besides */
     const char *corpus;       /* token stream by corpus name, NULL: none */
     const char *preset;       /* NULL: none */

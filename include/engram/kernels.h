@@ -174,6 +174,7 @@ typedef struct EngKernel {
     bool roof;    /* a limit to compare with: its output is not checked unless checked is set */
     bool checked; /* output is compared with the oracle (true for every non-roof) */
     const char *summary; /* one line for `engram list` */
+    const char *source;  /* __FILE__ of the variant: its object code is part of a point's key */
 
     /* ENG_OK, or ENG_UNSUPPORTED with the reason. */
     EngStatus (*supports)(const EngProblem *problem, EngErr *why);

@@ -1,0 +1,244 @@
+/* Machine, build and evidence; see machine.h. Topology through hwloc, the rest from /proc and /sys.
+ */
+#include "bench/core/machine.h"
+
+#include <dnnl.h>
+#include <hwloc.h>
+#include <jansson.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "bench/core/objects.h"
+
+/* First "key : value" line of a /proc file; false when there is none. */
+static bool read_proc(const char *path, const char *key, char *value, size_t size)
+{
+    char line[4096];
+    bool found = false;
+    FILE *file = fopen(path, "re");
+    if (!file) return false;
+    while (!found && fgets(line, sizeof line, file)) {
+        char *colon = strchr(line, ':');
+        if (!colon) continue;
+        *colon = 0;
+        if (strcmp(eng_trim(line), key)) continue;
+        snprintf(value, size, "%s", eng_trim(colon + 1));
+        found = true;
+    }
+    fclose(file);
+    return found;
+}
+
+static void read_first_line(const char *path, char *value, size_t size)
+{
+    FILE *file = fopen(path, "re");
+    value[0] = 0;
+    if (!file) return;
+    if (fgets(value, (int)size, file)) {
+        char *kept = eng_trim(value);
+        memmove(value, kept, strlen(kept) + 1);
+    }
+    fclose(file);
+}
+
+/* Instruction sets that decide which kernels run. */
+static json_t *instruction_sets(void)
+{
+    static const char *const wanted[] = {"avx2",        "fma",         "f16c",        "avx512f",
+                                         "avx512bw",    "avx512vl",    "avx512_vbmi", "avx512vbmi",
+                                         "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_bf16",
+                                         "avx_vnni",    "gfni"};
+    char flags[8192];
+    json_t *list = json_array();
+    if (!read_proc("/proc/cpuinfo", "flags", flags, sizeof flags)) return list;
+    for (char *save, *word = strtok_r(flags, " ", &save); word; word = strtok_r(NULL, " ", &save))
+        for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+            if (!strcmp(word, wanted[i])) json_array_append_new(list, json_string(word));
+    return list;
+}
+
+static json_t *caches(hwloc_topology_t topology, int64_t *last_level_bytes)
+{
+    static const hwloc_obj_type_t types[] = {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE,
+                                             HWLOC_OBJ_L3CACHE};
+    json_t *list = json_array();
+    for (int level = 1; level <= 3; level++) {
+        int n = hwloc_get_nbobjs_by_type(topology, types[level - 1]);
+        if (n <= 0) continue;
+        hwloc_obj_t cache = hwloc_get_obj_by_type(topology, types[level - 1], 0);
+        *last_level_bytes = (int64_t)cache->attr->cache.size;
+        json_array_append_new(list, json_pack("{s:i, s:i, s:I}", "level", level, "count", n,
+                                              "bytes", (json_int_t)cache->attr->cache.size));
+    }
+    return list;
+}
+
+static EngStatus dump_json(json_t *json, char **text, EngErr *err)
+{
+    char *dumped = json ? json_dumps(json, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
+    *text = dumped ? eng_strdup(dumped) : NULL;
+    free(dumped);
+    json_decref(json);
+    return *text ? ENG_OK : ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a description");
+}
+
+EngStatus eng_machine_describe(EngMachine *machine, EngErr *err)
+{
+    hwloc_topology_t topology;
+    *machine = (EngMachine){0};
+    if (!read_proc("/proc/cpuinfo", "model name", machine->cpu_model, sizeof machine->cpu_model))
+        snprintf(machine->cpu_model, sizeof machine->cpu_model, "unknown");
+    if (hwloc_topology_init(&topology)) return ENG_FAIL(err, ENG_NO_MEMORY, "hwloc: no topology");
+    if (hwloc_topology_load(topology)) {
+        hwloc_topology_destroy(topology);
+        return ENG_FAIL(err, ENG_INTERNAL, "hwloc: cannot read the machine's topology");
+    }
+    machine->cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
+    hwloc_obj_t root = hwloc_get_root_obj(topology);
+    machine->memory_bytes = (int64_t)root->total_memory;
+    int nodes = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE);
+    int cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
+    json_t *json = json_pack("{s:s, s:i, s:i, s:i, s:I}", "cpu_model", machine->cpu_model,
+                             "processors", machine->cores, "cores", cores, "numa_nodes", nodes,
+                             "memory_gib", (json_int_t)((machine->memory_bytes + (1 << 29)) >> 30));
+    json_object_set_new(json, "caches", caches(topology, &machine->cache_bytes));
+    json_object_set_new(json, "instruction_sets", instruction_sets());
+    hwloc_topology_destroy(topology);
+    EngStatus status = dump_json(json, &machine->description_json, err);
+    return status ? status : eng_key_of(machine->description_json, machine->machine_id, err);
+}
+
+void eng_machine_free(EngMachine *machine)
+{
+    eng_free(machine->description_json);
+    machine->description_json = NULL;
+}
+
+/* ---- build -------------------------------------------------------------------------------------
+ */
+
+static void onednn_version(char *out, size_t size)
+{
+    const dnnl_version_t *v = dnnl_version();
+    snprintf(out, size, "%d.%d.%d %s", v->major, v->minor, v->patch, v->hash);
+}
+
+EngStatus eng_build_describe(EngBuild *build, EngErr *err)
+{
+    char onednn[128], all[ENG_KEY_HEX];
+    *build = (EngBuild){.version = ENG_VERSION,
+                        .compiler = ENG_COMPILER,
+                        .flags = ENG_FLAGS,
+                        .commit = eng_objects_commit};
+    onednn_version(onednn, sizeof onednn);
+    EngStatus status = eng_variant_digest(NULL, NULL, all, err);
+    if (status) return status;
+    status = dump_json(json_pack("{s:s, s:s, s:s}", "onednn", onednn, "sqlite",
+                                 sqlite3_libversion(), "kernels", all),
+                       &build->libraries_json, err);
+    if (status) return status;
+    EngStr text = {0};
+    eng_str_printf(&text, "%s\n%s\n%s\n%s\n%s", build->version, build->compiler, build->flags,
+                   build->commit, build->libraries_json);
+    status = eng_str_status(&text, err);
+    if (!status) status = eng_key_of(text.text, build->build_id, err);
+    eng_str_free(&text);
+    return status;
+}
+
+void eng_build_free(EngBuild *build)
+{
+    eng_free(build->libraries_json);
+    build->libraries_json = NULL;
+}
+
+/* "kernels/cpu/gather_portable.c" against object name "gather_portable.c.o". */
+static bool is_object_of(const char *object, const char *source)
+{
+    const char *slash = strrchr(source, '/');
+    const char *base = slash ? slash + 1 : source;
+    size_t n = strlen(base);
+    return !strncmp(object, base, n) && !strcmp(object + n, ".o");
+}
+
+EngStatus eng_variant_digest(const EngKernel *kernel, const char *experiment,
+                             char digest[ENG_KEY_HEX], EngErr *err)
+{
+    char onednn[128], experiment_file[64] = "";
+    EngStr text = {0};
+    onednn_version(onednn, sizeof onednn);
+    if (experiment) snprintf(experiment_file, sizeof experiment_file, "%s.c", experiment);
+    eng_str_printf(&text, "%s\n%s\n%s\n", ENG_COMPILER, ENG_FLAGS, onednn);
+    for (const EngObject *o = eng_objects; o->name; o++) {
+        bool wanted = o->kernels ? !kernel || is_object_of(o->name, kernel->source)
+                                 : experiment && is_object_of(o->name, experiment_file);
+        if (wanted) eng_str_printf(&text, "%s %s\n", o->name, o->sha256);
+    }
+    EngStatus status = eng_str_status(&text, err);
+    if (!status) status = eng_key_of(text.text, digest, err);
+    eng_str_free(&text);
+    return status;
+}
+
+/* ---- evidence ----------------------------------------------------------------------------------
+ */
+
+EngStatus eng_environment_json(char **json, EngErr *err)
+{
+    struct utsname names;
+    char load[128], thp[128], governor[64], host[128] = "";
+    *json = NULL;
+    if (uname(&names)) return ENG_FAIL(err, ENG_INTERNAL, "uname failed");
+    gethostname(host, sizeof host - 1);
+    read_first_line("/proc/loadavg", load, sizeof load);
+    read_first_line("/sys/kernel/mm/transparent_hugepage/enabled", thp, sizeof thp);
+    read_first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", governor,
+                    sizeof governor);
+    return dump_json(json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "host", host, "kernel",
+                               names.release, "load", load, "transparent_hugepages", thp,
+                               "governor", governor[0] ? governor : "unknown", "omp_wait_policy",
+                               getenv("OMP_WAIT_POLICY") ? getenv("OMP_WAIT_POLICY") : ""),
+                     json, err);
+}
+
+static int64_t read_steal_ticks(void)
+{
+    char line[512];
+    long long user, nice, system, idle, iowait, irq, softirq, steal = 0;
+    read_first_line("/proc/stat", line, sizeof line);
+    sscanf(line, "cpu %lld %lld %lld %lld %lld %lld %lld %lld", &user, &nice, &system, &idle,
+           &iowait, &irq, &softirq, &steal);
+    return steal;
+}
+
+void eng_evidence_read(EngEvidence *evidence)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    *evidence = (EngEvidence){.steal_ticks = read_steal_ticks(),
+                              .minor_faults = usage.ru_minflt,
+                              .major_faults = usage.ru_majflt,
+                              .voluntary_switches = usage.ru_nvcsw,
+                              .involuntary_switches = usage.ru_nivcsw};
+}
+
+void eng_evidence_delta_json(const EngEvidence *then, const EngEvidence *now, char *out,
+                             size_t size)
+{
+    snprintf(out, size,
+             "{\"steal_ticks\":%lld,\"minor_faults\":%lld,\"major_faults\":%lld,\"voluntary_"
+             "switches\":%lld,"
+             "\"involuntary_switches\":%lld}",
+             (long long)(now->steal_ticks - then->steal_ticks),
+             (long long)(now->minor_faults - then->minor_faults),
+             (long long)(now->major_faults - then->major_faults),
+             (long long)(now->voluntary_switches - then->voluntary_switches),
+             (long long)(now->involuntary_switches - then->involuntary_switches));
+}

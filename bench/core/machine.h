@@ -1,0 +1,54 @@
+/* Who measured: the machine (identity), the build (identity of code) and evidence about the moment.
+ *
+ * The machine id is made of what decides speed and stays: CPU model, cores, caches, memory size,
+ * GPU. Host name, boot and kernel build are evidence only, so that a reboot does not orphan
+ * measurements.
+ */
+#ifndef ENG_BENCH_MACHINE_H
+#define ENG_BENCH_MACHINE_H
+
+#include <stdint.h>
+#include "base/digest.h"
+#include <engram/kernels.h>
+
+typedef struct EngMachine {
+    char machine_id[ENG_KEY_HEX];
+    char cpu_model[128];
+    int cores;
+    int64_t memory_bytes; /* rounded to GiB in the id: firmware reservations move by a few pages */
+    int64_t cache_bytes;  /* last-level cache as the operating system tells it, 0: unknown */
+    char gpu[128];        /* "" without */
+    char *description_json; /* owned */
+} EngMachine;
+
+typedef struct EngBuild {
+    char build_id[ENG_KEY_HEX];
+    const char *version, *compiler, *flags;
+    const char *commit;   /* of the sources the program was built from, "" when not known */
+    char *libraries_json; /* owned */
+} EngBuild;
+
+EngStatus eng_machine_describe(EngMachine *machine, EngErr *err);
+void eng_machine_free(EngMachine *machine);
+EngStatus eng_build_describe(EngBuild *build, EngErr *err);
+void eng_build_free(EngBuild *build);
+
+/* Digest of the code that a point runs: object code of the variant and of its experiment, compiler,
+ * flags, linked kernel libraries. kernel NULL: all kernels. */
+EngStatus eng_variant_digest(const EngKernel *kernel, const char *experiment,
+                             char digest[ENG_KEY_HEX], EngErr *err);
+
+/* Kernel release, load, page sizes, governor: JSON, owned by the caller (eng_free). */
+EngStatus eng_environment_json(char **json, EngErr *err);
+
+/* Counters that tell whether a stretch of time was disturbed. */
+typedef struct EngEvidence {
+    int64_t steal_ticks, minor_faults, major_faults, voluntary_switches, involuntary_switches;
+} EngEvidence;
+/* Of the calling process (faults, switches) and of the machine (steal). */
+void eng_evidence_read(EngEvidence *evidence);
+/* now - then, as JSON text into out. */
+void eng_evidence_delta_json(const EngEvidence *then, const EngEvidence *now, char *out,
+                             size_t size);
+
+#endif
