@@ -1,0 +1,255 @@
+/* The database (engram.db): results and ledger in one SQLite file, schema version 1 in schema.sql,
+ * the view for people in views.sql. SQLite is used in db_*.c only.
+ *
+ * Crash promise: what a call has returned ENG_OK for survives kill -9 of the process, except
+ * between eng_db_begin and eng_db_commit, where all or nothing does. One run at a time owns a
+ * database (a lock file beside it); readers are never blocked.
+ *
+ * Statuses, beside what each prototype names: ENG_DB (busy, foreign, newer, corrupt, another run),
+ * ENG_IO (cannot be written, disk full; the database stays usable), ENG_NO_MEMORY. Every message
+ * names the database. Not thread-safe: one EngDb per thread.
+ */
+#ifndef ENG_BENCH_DB_H
+#define ENG_BENCH_DB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/digest.h"
+#include "base/mem.h"
+#include "bench/core/experiment.h"
+#include "bench/core/plan.h"
+
+#define ENG_DB_APPLICATION_ID 0x456e6772 /* "Engr" */
+#define ENG_DB_VERSION        1
+
+typedef struct EngDb EngDb;
+struct sqlite3;
+
+typedef enum EngDbMode {
+    ENG_DB_READ = 0, /* must exist; nothing is written, not even a migration */
+    ENG_DB_WRITE,    /* created or migrated when needed */
+    ENG_DB_RUN       /* as write, and holds the exclusive run lock until closed */
+} EngDbMode;
+
+/* ENG_NOT_FOUND: ENG_DB_READ and no file. */
+EngStatus eng_db_open(const char *path, EngDbMode mode, EngDb **db, EngErr *err);
+void eng_db_close(EngDb *db); /* accepts NULL; an open transaction is rolled back */
+/* In a forked worker, first thing: drops the run lock's descriptor, so that a worker that outlives
+ * the run does not hold the database. The EngDb must not be used (nor closed) there afterwards. */
+void eng_db_forget_in_child(EngDb *db);
+const char *eng_db_path(const EngDb *db);
+/* For readers of floors above that hold their own SQL (reports); owned by db. */
+struct sqlite3 *eng_db_handle(EngDb *db);
+
+/* A transaction over several of the calls below; without one each is its own. Do not nest. */
+EngStatus eng_db_begin(EngDb *db, EngErr *err);
+EngStatus eng_db_commit(EngDb *db, EngErr *err);
+void eng_db_rollback(EngDb *db);
+
+/* ---- what points refer to: put before the plan; a row that is there already stays -------------
+ */
+
+typedef struct EngMachineRow {
+    const char *machine_id, *cpu_model;
+    int cores;
+    int64_t memory_bytes, cache_bytes; /* cache_bytes 0: unknown */
+    const char *gpu;                   /* NULL: none */
+    const char *description_json;
+} EngMachineRow;
+EngStatus eng_db_put_machine(EngDb *db, const EngMachineRow *row, EngErr *err);
+
+typedef struct EngBuildRow {
+    const char *build_id, *version, *commit_id /* or NULL */, *compiler, *flags, *libraries_json;
+} EngBuildRow;
+EngStatus eng_db_put_build(EngDb *db, const EngBuildRow *row, EngErr *err);
+
+EngStatus eng_db_put_stream(EngDb *db, const char *stream_digest, const char *corpus,
+                            const char *kind, int64_t n_tokens, const char *header_json,
+                            EngErr *err);
+EngStatus eng_db_put_preset(EngDb *db, const char *preset_digest, const char *name,
+                            const char *preset_json, EngErr *err);
+EngStatus eng_db_put_store(EngDb *db, const char *store_digest, const char *kind,
+                           const char *row_format, const char *description_json, EngErr *err);
+/* All metrics of an experiment; unit, direction, clock and help follow the program. */
+EngStatus eng_db_put_metrics(EngDb *db, const EngExperiment *experiment, EngErr *err);
+
+/* ---- runs -------------------------------------------------------------------------------------*/
+
+typedef struct EngRunSpec {
+    const char *machine_id, *build_id;
+    uint64_t seed;
+    const char *command_json, *sweep_name, *sweep_text, *plan_key, *environment_json;
+} EngRunSpec;
+
+/* Takes up the newest unfinished run of the same plan_key and machine (state back to running, its
+ * leftover running segments broken, running points pending again), else starts a new one; fresh:
+ * always a new one. *resumed says which. */
+EngStatus eng_db_run_begin(EngDb *db, const EngRunSpec *spec, bool fresh, char run_id[ENG_KEY_HEX],
+                           bool *resumed, EngErr *err);
+
+typedef enum EngRunState {
+    ENG_RUN_RUNNING = 0,
+    ENG_RUN_DONE,
+    ENG_RUN_INTERRUPTED, /* resumable */
+    ENG_RUN_FAILED       /* the run itself broke off; resumable */
+} EngRunState;
+EngStatus eng_db_run_finish(EngDb *db, const char *run_id, EngRunState state, EngErr *err);
+
+/* What writing a plan did, in named points (joined roofs are not counted). */
+typedef struct EngPlanCounts {
+    int found;   /* measured or skipped before: linked to the run, not planned again */
+    int planned; /* pending */
+    int skipped; /* planned as skipped, with their reason */
+    int blocks;  /* with something to measure */
+} EngPlanCounts;
+
+/* Writes points, axis values, blocks, ledger and links in one transaction. A run that has its plan
+ * already (resumed) keeps it, but points measured by another run meanwhile are linked. Failed and
+ * wrong points of earlier runs are tried again. A block keeps only what is missing, and its roofs.
+ * fresh: nothing found counts. */
+EngStatus eng_db_plan_write(EngDb *db, const char *run_id, const EngPlan *plan, bool fresh,
+                            EngPlanCounts *counts, EngErr *err);
+
+/* ---- the ledger -------------------------------------------------------------------------------*/
+
+typedef enum EngPointState {
+    ENG_POINT_PENDING = 0,
+    ENG_POINT_RUNNING,
+    ENG_POINT_DONE
+} EngPointState;
+
+typedef enum EngOutcome {
+    ENG_OUTCOME_NONE = 0,
+    ENG_OUTCOME_MEASURED,
+    ENG_OUTCOME_SKIPPED,
+    ENG_OUTCOME_FAILED,
+    ENG_OUTCOME_WRONG
+} EngOutcome;
+const char *eng_outcome_name(EngOutcome outcome); /* "measured", ...; "" for none */
+
+typedef struct EngLedgerPoint {
+    const EngPlanPoint *plan; /* key, axes, variant; plan->joined marks roofs that were added */
+    EngPointState state;
+    EngOutcome outcome;
+    int64_t n_samples; /* stored already, over all segments of the block */
+} EngLedgerPoint;
+
+typedef struct EngLedgerBlock {
+    char block_id[ENG_KEY_HEX];
+    int ordinal;
+    const EngExperiment *experiment;
+    const char *compare_axis;
+    uint64_t seed;
+    EngSweepSettings settings; /* of the plan's block */
+    int64_t estimate_ns;
+    int segments_wanted, pairs_wanted;
+    int segments_done; /* finished, broken ones not counted */
+    int segments_broken;
+    EngLedgerPoint *points;  /* all of the block, done ones too; named points first, then roofs */
+    int n_points, n_pending; /* pending: not done, joined roofs not counted */
+} EngLedgerBlock;
+
+/* Unfinished blocks of a run in their order, allocated in `arena`; plan: the one written (or
+ * expanded again: same plan_key). ENG_INTERNAL when a point of the run is not in the plan. */
+EngStatus eng_db_blocks(EngDb *db, const char *run_id, const EngPlan *plan, EngArena *arena,
+                        EngLedgerBlock **blocks, int *n_blocks, EngErr *err);
+
+EngStatus eng_db_block_start(EngDb *db, const char *block_id, EngErr *err);
+/* Joined roofs that are not done yet become measured when they have samples, else skipped
+ * ("no pair taken"); a named point that is not done is an ENG_INTERNAL error. */
+EngStatus eng_db_block_done(EngDb *db, const char *block_id, EngErr *err);
+
+EngStatus eng_db_point_start(EngDb *db, const char *block_id, const char *point_key, EngErr *err);
+/* reason: why skipped, failed or wrong (required then); stop_reason: why sampling ended, or NULL.
+ */
+EngStatus eng_db_point_done(EngDb *db, const char *block_id, const char *point_key,
+                            EngOutcome outcome, const char *reason, const char *stop_reason,
+                            EngErr *err);
+
+/* A worker lifetime: *segment is the next free number of the block. */
+EngStatus eng_db_segment_start(EngDb *db, const char *block_id, uint64_t seed, int *segment,
+                               EngErr *err);
+/* broken: the worker died; its complete samples stay. evidence_json: steal, faults, switches. */
+EngStatus eng_db_segment_finish(EngDb *db, const char *block_id, int segment, bool broken,
+                                const char *evidence_json, EngErr *err);
+
+/* ---- results ----------------------------------------------------------------------------------*/
+
+/* Which sample: all results carry one. */
+typedef struct EngSampleId {
+    const char *block_id, *point_key;
+    int segment;
+    int pair; /* number of the round within the segment, from 0 */
+} EngSampleId;
+
+/* One timed repetition with its metric values (in the order of experiment->metrics, NAN: not
+ * observed, not stored). Its own transaction unless one is open. */
+EngStatus eng_db_put_sample(EngDb *db, const EngSampleId *id, int position, bool traced,
+                            const EngTiming *timing, const EngExperiment *experiment,
+                            const double *values, EngErr *err);
+/* id->pair is not used. Replaces that of the same segment. */
+EngStatus eng_db_put_residual(EngDb *db, const EngSampleId *id, const EngResidual *residual,
+                              EngErr *err);
+EngStatus eng_db_put_histogram(EngDb *db, const EngSampleId *id, const char *name, int layer,
+                               int stream, const char *scale, double lo, double hi,
+                               const int64_t *counts, int n_bins, EngErr *err);
+/* The roof of one shape of a block (replaces). clock: "cpu" or "wall". */
+EngStatus eng_db_put_roof(EngDb *db, const char *block_id, const char *roof_point_key,
+                          const char *clock, const char *tuned_json, EngErr *err);
+/* Lost records of a kind ("trace records", "samples"); adds up. */
+EngStatus eng_db_put_drops(EngDb *db, const EngSampleId *id, const char *what, int64_t count,
+                           EngErr *err);
+
+/* ---- reading ----------------------------------------------------------------------------------*/
+
+typedef struct EngStatusCounts {
+    const char *experiment; /* "" for the total */
+    int points;             /* named ones (not joined roofs) */
+    int pending, running, measured, skipped, failed, wrong;
+    int found; /* measured or skipped by an earlier run */
+} EngStatusCounts;
+
+typedef struct EngStatusPoint {
+    const char *point_key, *experiment, *variant, *axes_json;
+    EngOutcome outcome;
+    const char *reason;         /* "" when measured */
+    int64_t n_samples, wall_ns; /* over all its samples */
+} EngStatusPoint;
+
+typedef struct EngRunStatus {
+    const char *run_id, *state, *sweep_name, *started_utc, *ended_utc /* "" while running */;
+    const char *machine_id, *build_id, *plan_key;
+    int blocks, blocks_done;
+    int64_t remaining_estimate_ns; /* sum over unfinished blocks of one run() of each point, times
+                                      samples wanted */
+    int64_t n_samples;
+    EngStatusCounts total;
+    EngStatusCounts *experiments;
+    int n_experiments;
+    EngStatusPoint *failures; /* failed and wrong */
+    int n_failures;
+    EngStatusPoint *skips;
+    int n_skips;
+    EngStatusPoint *slowest; /* up to 5, longest first */
+    int n_slowest;
+} EngRunStatus;
+
+/* run_id: whole or the first characters of one; NULL: the newest. Allocated in `arena`.
+ * ENG_NOT_FOUND: no (such) run. */
+EngStatus eng_db_status(EngDb *db, const char *run_id, EngArena *arena, EngRunStatus *status,
+                        EngErr *err);
+
+/* Rows of v_summary. Numbers that are NULL there are NAN (ci, percent_of_roof, median). */
+typedef struct EngSummaryRow {
+    const char *config_key, *point_key, *experiment, *backend, *kind, *outcome, *axes_json;
+    const char *metric, *unit, *clock; /* "" when the point has no samples */
+    int64_t n;
+    double median, ci_lo, ci_hi, percent_of_roof;
+} EngSummaryRow;
+
+/* Of a run; experiment and metric NULL: all. Ordered by experiment, axes, metric. */
+EngStatus eng_db_summary(EngDb *db, const char *run_id, const char *experiment, const char *metric,
+                         EngArena *arena, EngSummaryRow **rows, int *n_rows, EngErr *err);
+
+#endif
