@@ -25,6 +25,9 @@ typedef struct EngPreset {
     char digest[ENG_KEY_HEX]; /* key of the preset's canonical JSON */
 } EngPreset;
 
+/* Reads a preset's JSON text; unknown keys, wrong types and an addressing that cannot be built are
+ * ENG_BAD_DATA (ENG_USAGE from the addressing) naming preset and key. */
+EngStatus eng_preset_parse(const char *name, const char *text, EngPreset *preset, EngErr *err);
 /* ENG_NOT_FOUND names the nearest preset. */
 EngStatus eng_preset_find(const char *name, EngPreset *preset, EngErr *err);
 /* All names, NULL-terminated. */
