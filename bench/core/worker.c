@@ -1,0 +1,379 @@
+/* The worker process and its pipe; see worker.h. */
+#include "bench/core/worker.h"
+
+#include <alloca.h>
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "bench/core/sampling.h"
+
+#define LAYOUT_STACK_BYTES 65536 /* the stack starts up to this much lower, in steps of 16 */
+
+/* ---- pipe --------------------------------------------------------------------------------------
+ */
+
+static bool write_all(int fd, const void *bytes, size_t n)
+{
+    for (const char *p = bytes; n;) {
+        ssize_t put = write(fd, p, n);
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) return false;
+        p += put;
+        n -= (size_t)put;
+    }
+    return true;
+}
+
+/* 1: read whole, 0: end of file, -1: error (errno). */
+static int read_all(int fd, void *bytes, size_t n)
+{
+    for (char *p = bytes; n;) {
+        ssize_t got = read(fd, p, n);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return (int)got;
+        p += got;
+        n -= (size_t)got;
+    }
+    return 1;
+}
+
+/* ---- child -------------------------------------------------------------------------------------
+ */
+
+typedef struct Slot {
+    const EngPoint *point;
+    void *state;
+    bool active;
+    int64_t inner;
+} Slot;
+
+typedef struct Child {
+    const EngWorkerTask *task;
+    const EngExperiment *experiment;
+    Slot *slots;
+    int to_parent, from_parent;
+    EngWorkerMessage message; /* too large for a stack frame that is re-entered often */
+    EngWorkerMessage histogram_message;
+} Child;
+
+/* The parent is gone when the pipe breaks: nothing is left to do. */
+static void send_message(Child *child, const EngWorkerMessage *message)
+{
+    if (!write_all(child->to_parent, message, sizeof *message)) _exit(0);
+}
+
+static void wait_until_stored(Child *child)
+{
+    char ack;
+    if (read_all(child->from_parent, &ack, 1) <= 0) _exit(0);
+}
+
+static EngWorkerMessage *new_message(Child *child, EngWorkerEvent event, int point)
+{
+    memset(&child->message, 0, sizeof child->message);
+    child->message.event = event;
+    child->message.point = point;
+    return &child->message;
+}
+
+static void enter(Child *child, int point, const char *phase)
+{
+    EngWorkerMessage *m = new_message(child, ENG_WORKER_ENTER, point);
+    snprintf(m->text, sizeof m->text, "%s", phase);
+    send_message(child, m);
+}
+
+static void end_point(Child *child, int point, EngStatus status, const char *text)
+{
+    Slot *slot = &child->slots[point];
+    child->experiment->teardown(slot->state);
+    slot->state = NULL;
+    slot->active = false;
+    EngWorkerMessage *m = new_message(child, ENG_WORKER_POINT_ENDED, point);
+    m->status = status;
+    snprintf(m->text, sizeof m->text, "%s", text);
+    send_message(child, m);
+    wait_until_stored(child);
+}
+
+static void verify_point(Child *child, int i)
+{
+    EngErr err = {0};
+    EngResidual residual = {.of = "exact"};
+    enter(child, i, "verify");
+    EngStatus status = child->experiment->verify(child->slots[i].state, &residual, &err);
+    if (status && status != ENG_MISMATCH) {
+        end_point(child, i, status, err.text);
+        return;
+    }
+    EngWorkerMessage *m = new_message(child, ENG_WORKER_RESIDUAL, i);
+    m->residual = residual;
+    send_message(child, m);
+    wait_until_stored(child);
+    if (!residual.pass) {
+        char text[256];
+        snprintf(text, sizeof text, "residual %.3g (%s) beyond %.3g, %lld not finite: %.120s",
+                 residual.max_rel, residual.of, residual.limit, (long long)residual.n_nonfinite,
+                 residual.note);
+        end_point(child, i, ENG_MISMATCH, text);
+    }
+}
+
+static void set_up_points(Child *child)
+{
+    const EngWorkerTask *task = child->task;
+    EngBench bench = {.resources = task->resources, .seed = task->seed};
+    for (int i = 0; i < task->n_points; i++) {
+        EngErr err = {0};
+        Slot *slot = &child->slots[i];
+        slot->point = task->points[i];
+        enter(child, i, "set-up");
+        EngStatus status = child->experiment->setup(&bench, slot->point, &slot->state, &err);
+        slot->active = !status;
+        if (status) {
+            end_point(child, i, status, err.text);
+            continue;
+        }
+        if (child->experiment->verify) verify_point(child, i);
+    }
+}
+
+/* Runs `inner` iterations with the clocks read around them; nothing else is in the window. */
+static EngStatus time_run(const Child *child, Slot *slot, EngTiming *timing, EngErr *err)
+{
+    EngTeamClock team;
+    EngStatus status = ENG_OK;
+    eng_team_clock_start(&team);
+    int64_t wall = eng_now_ns();
+    for (int64_t i = 0; i < slot->inner && !status; i++)
+        status = child->experiment->run(slot->state, err);
+    timing->wall_ns = eng_now_ns() - wall;
+    timing->cpu_ns = eng_team_clock_stop(&team);
+    timing->inner = slot->inner;
+    return status;
+}
+
+/* Warm-up: repeats until three times in a row agree within 10 %, and sizes the inner iterations on
+ * the way. */
+static void warm_up(Child *child, int i)
+{
+    enum { MAX_TRIES = 12, STABLE = 3 };
+    Slot *slot = &child->slots[i];
+    double last = 0;
+    int stable = 0;
+    slot->inner = 1;
+    enter(child, i, "warm-up");
+    for (int attempt = 0; attempt < MAX_TRIES && stable < STABLE; attempt++) {
+        EngErr err = {0};
+        EngTiming timing = {0};
+        EngStatus status = time_run(child, slot, &timing, &err);
+        if (status) {
+            end_point(child, i, status, err.text);
+            return;
+        }
+        double each = (double)timing.wall_ns / (double)timing.inner;
+        stable = last > 0 && fabs(each - last) <= 0.1 * last ? stable + 1 : 0;
+        last = each;
+        slot->inner = eng_inner_iterations(each, child->task->target_ns);
+        /* One run longer than a sample's target is its own warm-up after a second look. */
+        if (each > (double)child->task->target_ns && attempt >= 1) break;
+    }
+}
+
+static void histogram_sink(void *context, const char *name, int layer, int stream,
+                           const char *scale, double lo, double hi, const int64_t *counts,
+                           int n_bins)
+{
+    Child *child = context;
+    EngWorkerMessage *m = &child->histogram_message;
+    EngWorkerHistogram *h = &m->histogram;
+    int room = (int)(sizeof h->counts / sizeof *h->counts);
+    snprintf(h->name, sizeof h->name, "%s", name);
+    snprintf(h->scale, sizeof h->scale, "%s", scale);
+    h->layer = layer;
+    h->stream = stream;
+    h->lo = lo;
+    h->hi = hi;
+    h->n_bins = n_bins < room ? n_bins : room;
+    memcpy(h->counts, counts, (size_t)h->n_bins * sizeof *counts);
+    send_message(child, m);
+}
+
+static void take_sample(Child *child, int i, int pair, int position)
+{
+    EngErr err = {0};
+    EngTiming timing = {0};
+    Slot *slot = &child->slots[i];
+    enter(child, i, "sample");
+    EngStatus status = time_run(child, slot, &timing, &err);
+    if (status) {
+        end_point(child, i, status, err.text);
+        return;
+    }
+    /* Histograms go first: the sample's acknowledgement then covers both. */
+    if (child->experiment->histograms) {
+        memset(&child->histogram_message, 0, sizeof child->histogram_message);
+        child->histogram_message.event = ENG_WORKER_HISTOGRAM;
+        child->histogram_message.point = i;
+        child->histogram_message.pair = pair;
+        status = child->experiment->histograms(slot->state, histogram_sink, child, &err);
+        if (status) {
+            end_point(child, i, status, err.text);
+            return;
+        }
+    }
+    EngWorkerMessage *m = new_message(child, ENG_WORKER_SAMPLE, i);
+    m->pair = pair;
+    m->position = position;
+    m->timing = timing;
+    for (int k = 0; k < ENG_MAX_METRICS; k++) m->values[k] = NAN;
+    child->experiment->observe(slot->state, &timing, m->values);
+    send_message(child, m);
+    wait_until_stored(child);
+}
+
+static const char *run_rounds(Child *child)
+{
+    const EngWorkerTask *task = child->task;
+    int64_t start = eng_now_ns();
+    EngRng rng;
+    int *order = eng_alloc_array((size_t)task->n_points, sizeof *order);
+    if (!order) return "out of memory";
+    eng_rng_seed(&rng, task->seed);
+    const char *reason = "pairs reached";
+    for (int pair = task->first_pair; pair < task->first_pair + task->pairs; pair++) {
+        eng_shuffle(&rng, order, task->n_points);
+        for (int p = 0; p < task->n_points; p++)
+            if (child->slots[order[p]].active) take_sample(child, order[p], pair, p);
+        if (task->budget_ns && eng_now_ns() - start > task->budget_ns &&
+            pair + 1 < task->first_pair + task->pairs) {
+            reason = "time budget";
+            break;
+        }
+    }
+    eng_free(order);
+    return reason;
+}
+
+static void run_child(const EngWorkerTask *task, int to_parent, int from_parent)
+{
+    Child *child = eng_alloc(sizeof *child);
+    if (!child) _exit(7);
+    child->task = task;
+    child->experiment = task->points[0]->experiment;
+    child->to_parent = to_parent;
+    child->from_parent = from_parent;
+    child->slots = eng_alloc_array((size_t)task->n_points, sizeof(Slot));
+    if (!child->slots) _exit(7);
+    set_up_points(child);
+    if (!child->experiment->counted)
+        for (int i = 0; i < task->n_points; i++)
+            if (child->slots[i].active) warm_up(child, i);
+    for (int i = 0; i < task->n_points; i++)
+        if (child->experiment->counted) child->slots[i].inner = 1;
+    const char *reason = run_rounds(child);
+    EngWorkerMessage *m = new_message(child, ENG_WORKER_DONE, -1);
+    snprintf(m->text, sizeof m->text, "%s", reason);
+    send_message(child, m);
+    _exit(0);
+}
+
+/* Fork keeps the parent's addresses. A stack and a heap that start elsewhere in each lifetime bring
+ * layout into the spread of the samples, as fresh processes would. */
+static void __attribute__((noinline))
+run_child_shifted(const EngWorkerTask *task, int to_parent, int from_parent)
+{
+    EngRng rng;
+    eng_rng_seed_at(&rng, task->seed, 1);
+    volatile char *pad = alloca(16 + 16 * (size_t)eng_rng_below(&rng, LAYOUT_STACK_BYTES / 16));
+    pad[0] = 0;
+    void *heap = eng_alloc((size_t)eng_rng_below(&rng, 64) * 4096 + 64);
+    if (!heap) _exit(7);
+    run_child(task, to_parent, from_parent);
+}
+
+/* ---- parent ------------------------------------------------------------------------------------
+ */
+
+EngStatus eng_worker_start(EngWorker *worker, const EngWorkerTask *task,
+                           void (*in_child)(void *context), void *context, EngErr *err)
+{
+    int up[2] = {-1, -1}, down[2] = {-1, -1};
+    *worker = (EngWorker){.pid = -1, .from_fd = -1, .to_fd = -1};
+    if (pipe(up)) return ENG_FAIL(err, ENG_IO, "cannot make a pipe: %s", strerror(errno));
+    if (pipe(down)) {
+        close(up[0]);
+        close(up[1]);
+        return ENG_FAIL(err, ENG_IO, "cannot make a pipe: %s", strerror(errno));
+    }
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) _exit(0); /* the parent died before prctl took effect */
+        signal(SIGINT, SIG_IGN);           /* a terminal's interrupt is the parent's business */
+        signal(SIGTERM, SIG_DFL);
+        signal(SIGPIPE, SIG_IGN);
+        close(up[0]);
+        close(down[1]);
+        if (in_child) in_child(context);
+        run_child_shifted(task, up[1], down[0]);
+        _exit(0);
+    }
+    close(up[1]);
+    close(down[0]);
+    if (pid < 0) {
+        close(up[0]);
+        close(down[1]);
+        return ENG_FAIL(err, ENG_NO_MEMORY, "cannot fork a worker: %s", strerror(errno));
+    }
+    *worker = (EngWorker){.pid = pid, .from_fd = up[0], .to_fd = down[1]};
+    return ENG_OK;
+}
+
+EngStatus eng_worker_receive(EngWorker *worker, EngWorkerMessage *message, int64_t timeout_ns,
+                             EngErr *err)
+{
+    struct pollfd ready = {.fd = worker->from_fd, .events = POLLIN};
+    struct timespec ts = {.tv_sec = timeout_ns / 1000000000, .tv_nsec = timeout_ns % 1000000000};
+    int n = ppoll(&ready, 1, &ts, NULL);
+    if (n < 0 && errno == EINTR) return ENG_FAIL(err, ENG_INTERRUPTED, "interrupted");
+    if (n < 0) return ENG_FAIL(err, ENG_INTERNAL, "poll on the worker failed: %s", strerror(errno));
+    if (n == 0) return ENG_FAIL(err, ENG_IO, "no answer for %.0f s", (double)timeout_ns * 1e-9);
+    if (read_all(worker->from_fd, message, sizeof *message) == 1) return ENG_OK;
+    return ENG_FAIL(err, ENG_NOT_FOUND, "the worker ended");
+}
+
+EngStatus eng_worker_acknowledge(EngWorker *worker, EngErr *err)
+{
+    if (write_all(worker->to_fd, "k", 1)) return ENG_OK;
+    return ENG_FAIL(err, ENG_NOT_FOUND, "the worker ended");
+}
+
+void eng_worker_end(EngWorker *worker, bool kill_it, char *how, size_t size)
+{
+    int wait_status = 0;
+    if (worker->pid < 0) return;
+    if (kill_it) kill(worker->pid, SIGKILL);
+    close(worker->from_fd);
+    close(worker->to_fd);
+    while (waitpid(worker->pid, &wait_status, 0) < 0 && errno == EINTR) {
+    }
+    if (WIFSIGNALED(wait_status))
+        snprintf(how, size, "signal %d (%s)", WTERMSIG(wait_status),
+                 strsignal(WTERMSIG(wait_status)));
+    else
+        snprintf(how, size, "exit %d", WEXITSTATUS(wait_status));
+    worker->pid = -1;
+}

@@ -1,0 +1,69 @@
+/* A worker lifetime: one forked process that sets up the points of a block, checks them against the
+ * oracle and takes samples in shuffled rounds. It reports through a pipe and, after each sample,
+ * waits until the parent has stored it: the parent's database work never runs beside a timed
+ * window, and a kill loses at most the sample in flight.
+ */
+#ifndef ENG_BENCH_WORKER_H
+#define ENG_BENCH_WORKER_H
+
+#include "bench/core/experiment.h"
+
+/* What the child is told: plain memory inherited through fork. */
+typedef struct EngWorkerTask {
+    const EngResources *resources;
+    const EngPoint *const *points; /* [n_points]; all of one experiment */
+    const EngKernel *const
+        *kernels; /* [n_points], NULL entries when the experiment has no variants */
+    int n_points;
+    uint64_t seed;         /* of this lifetime: layout, inputs, order */
+    int first_pair, pairs; /* rounds to run; pair numbers count up over the segment */
+    int64_t budget_ns;     /* stop after the round in which this has passed, 0: none */
+    int64_t target_ns;     /* length of a sample: inner iterations are sized for it */
+} EngWorkerTask;
+
+typedef enum EngWorkerEvent {
+    ENG_WORKER_ENTER = 1, /* point `point` is in `phase` */
+    ENG_WORKER_RESIDUAL,
+    ENG_WORKER_SAMPLE,
+    ENG_WORKER_HISTOGRAM,
+    ENG_WORKER_POINT_ENDED, /* with a status: unsupported, failed or wrong */
+    ENG_WORKER_DONE         /* all rounds over; stop_reason in text */
+} EngWorkerEvent;
+
+typedef struct EngWorkerHistogram {
+    char name[16], scale[16];
+    int layer, stream, n_bins;
+    double lo, hi;
+    int64_t counts[256];
+} EngWorkerHistogram;
+
+typedef struct EngWorkerMessage {
+    EngWorkerEvent event;
+    int point; /* index into the task's points, -1: none */
+    int pair, position;
+    EngStatus status;
+    EngTiming timing;
+    EngResidual residual; /* `of` points into static memory, valid in the parent too */
+    double values[ENG_MAX_METRICS];
+    EngWorkerHistogram histogram;
+    char text[256]; /* phase, reason */
+} EngWorkerMessage;
+
+typedef struct EngWorker {
+    int pid, from_fd, to_fd;
+} EngWorker;
+
+/* Forks; in_child (may be NULL) runs first in the child, to drop what it must not hold. */
+EngStatus eng_worker_start(EngWorker *worker, const EngWorkerTask *task,
+                           void (*in_child)(void *context), void *context, EngErr *err);
+/* Next message. ENG_NOT_FOUND: the worker closed the pipe (ended or died); ENG_IO: nothing came
+ * within timeout_ns; ENG_INTERRUPTED: a signal arrived. */
+EngStatus eng_worker_receive(EngWorker *worker, EngWorkerMessage *message, int64_t timeout_ns,
+                             EngErr *err);
+/* Tells the worker that its sample is stored. */
+EngStatus eng_worker_acknowledge(EngWorker *worker, EngErr *err);
+/* Waits (killing first when `kill_it`) and describes how it ended: "exit 0", "signal 11
+ * (Segmentation fault)". */
+void eng_worker_end(EngWorker *worker, bool kill_it, char *how, size_t size);
+
+#endif
