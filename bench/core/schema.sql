@@ -182,13 +182,14 @@ CREATE TABLE residuals (
     PRIMARY KEY (block_id, point_key, segment)
 ) STRICT, WITHOUT ROWID;
 
--- The roof of a block: the fastest roof point, with what was tried.
+-- The roofs of a block: per shape (axes but the variant) the fastest roof point, with what was tried. A block
+-- that compares variants has one.
 CREATE TABLE roofs (
     block_id TEXT NOT NULL REFERENCES blocks,
     roof_point_key TEXT NOT NULL REFERENCES points,
     clock TEXT NOT NULL CHECK (clock IN ('cpu', 'wall')),
     tuned_json TEXT NOT NULL,             -- medians of the family, the choice and its parameters
-    PRIMARY KEY (block_id)
+    PRIMARY KEY (block_id, roof_point_key)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE histograms (
