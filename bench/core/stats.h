@@ -13,6 +13,14 @@
  * binomial sums. false when there is none (n < 6). */
 bool eng_median_ranks(int n, int *lo, int *hi);
 
+/* The same for n = 1, 2, 3, ... in constant time each, for tables: start from zeros. */
+typedef struct EngRankWalk {
+    int n, first;          /* first: smallest k with P(B <= k) > 0.025, which is lo */
+    long double below, at; /* P(B <= first) and P(B = first) */
+} EngRankWalk;
+void eng_rank_walk_next(EngRankWalk *walk);
+bool eng_rank_walk_ranks(const EngRankWalk *walk, int *lo, int *hi);
+
 typedef struct EngMedian {
     int n;
     double median;       /* NAN when n is 0; mean of the middle two when n is even */
