@@ -15,23 +15,32 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "stream files are mapped as they lie");
 
-const char *const eng_stream_fetched[] = {"prose", "docs", "code", "multilingual", "filler", NULL};
+/* The first N_FETCHED are made by scripts/fetch_data, the others by eng_stream_synthetic. */
+enum { N_FETCHED = 5, N_RESERVED = 7 };
+static const char *const g_reserved[N_RESERVED] = {
+    "prose", "docs", "code", "multilingual", "filler", "uniform", "synthetic",
+};
 
-static bool is_fetched(const char *name)
+static bool is_reserved(const char *name, int first, int end)
 {
-    for (int i = 0; eng_stream_fetched[i]; i++)
-        if (!strcmp(name, eng_stream_fetched[i])) return true;
+    for (int i = first; i < end; i++)
+        if (!strcmp(name, g_reserved[i])) return true;
     return false;
+}
+
+bool eng_stream_name_fetched(const char *name)
+{
+    return is_reserved(name, 0, N_FETCHED);
 }
 
 static bool is_generated(const char *name)
 {
-    return !strcmp(name, "uniform") || !strcmp(name, "synthetic");
+    return is_reserved(name, N_FETCHED, N_RESERVED);
 }
 
 bool eng_stream_name_reserved(const char *name)
 {
-    return is_fetched(name) || is_generated(name);
+    return is_reserved(name, 0, N_RESERVED);
 }
 
 bool eng_stream_name_valid(const char *name)
@@ -297,24 +306,16 @@ void eng_stream_names_free(EngStreamNames *list)
 
 static EngStatus not_found(const char *data_dir, const char *corpus, EngErr *err)
 {
+    if (eng_stream_name_fetched(corpus))
+        return ENG_FAIL(err, ENG_NOT_FOUND, "%s: no stream '%s'; scripts/fetch_data makes it",
+                        data_dir, corpus);
     EngStreamNames list;
     if (eng_stream_names(data_dir, &list, NULL)) list = (EngStreamNames){0};
     const char *nearest = eng_nearest(corpus, (const char *const *)list.names, (size_t)list.n);
-    if (!nearest) {
-        const char *known[] = {"prose",  "docs",    "code",     "multilingual",
-                               "filler", "uniform", "synthetic"};
-        nearest = eng_nearest(corpus, known, sizeof known / sizeof *known);
-        if (nearest && !strcmp(nearest, corpus)) nearest = NULL;
-    }
-    EngStatus status;
-    if (nearest)
-        status = ENG_FAIL(err, ENG_NOT_FOUND, "%s: no stream '%s'; did you mean '%s'?", data_dir,
-                          corpus, nearest);
-    else if (is_fetched(corpus))
-        status = ENG_FAIL(err, ENG_NOT_FOUND, "%s: no stream '%s'; scripts/fetch_data makes it",
-                          data_dir, corpus);
-    else
-        status = ENG_FAIL(err, ENG_NOT_FOUND, "%s: no stream '%s'", data_dir, corpus);
+    if (!nearest) nearest = eng_nearest(corpus, g_reserved, N_RESERVED);
+    EngStatus status =
+        ENG_FAIL(err, ENG_NOT_FOUND, "%s: no stream '%s'%s%s%s", data_dir, corpus,
+                 nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
     eng_stream_names_free(&list);
     return status;
 }
@@ -433,23 +434,4 @@ EngStatus eng_stream_synthetic(const char *kind, int64_t n_tokens, int64_t vocab
 out:
     if (status) eng_stream_close(stream);
     return status;
-}
-
-EngStatus eng_stream_obtain(const char *data_dir, const char *corpus, int64_t n_tokens,
-                            int64_t vocab, uint64_t seed, EngStream *stream, bool *fell_back,
-                            EngErr *err)
-{
-    if (fell_back) *fell_back = false;
-    if (is_generated(corpus))
-        return eng_stream_synthetic(corpus, n_tokens, vocab, seed, stream, err);
-    EngStatus status = eng_stream_find(data_dir, corpus, stream, err);
-    if (status != ENG_NOT_FOUND || !is_fetched(corpus)) return status;
-    status = eng_stream_synthetic("synthetic", n_tokens, vocab, seed, stream, err);
-    if (status) return status;
-    snprintf(stream->corpus, sizeof stream->corpus, "%s", corpus);
-    snprintf(stream->label, sizeof stream->label,
-             "synthetic in place of %s (Zipf draws, exponent 1, seed %llu)", corpus,
-             (unsigned long long)seed);
-    if (fell_back) *fell_back = true;
-    return ENG_OK;
 }

@@ -53,21 +53,12 @@ EngStatus eng_stream_find(const char *data_dir, const char *corpus, EngStream *s
 EngStatus eng_stream_synthetic(const char *kind, int64_t n_tokens, int64_t vocab, uint64_t seed,
                                EngStream *stream, EngErr *err);
 
-/* What experiments use: finds or generates the stream for a corpus name. n_tokens, vocab and seed
- * only shape generated streams: one from a file comes whole, and its vocab_ids may be any.
- * "uniform" and "synthetic" are generated. When one of the corpora that scripts/fetch_data makes is
- * absent, a synthetic stream takes its place under that corpus name, with kind and label
- * "synthetic", and *fell_back (may be NULL) is set so that the caller can warn. Any other absent
- * name is ENG_NOT_FOUND, and a damaged stream is an error, never a reason to fall back. */
-EngStatus eng_stream_obtain(const char *data_dir, const char *corpus, int64_t n_tokens,
-                            int64_t vocab, uint64_t seed, EngStream *stream, bool *fell_back,
-                            EngErr *err);
-
 void eng_stream_close(EngStream *stream); /* accepts an empty or closed stream */
 
-/* Corpus names made by scripts/fetch_data, NULL-terminated; and whether a name is one of those or
- * of the generated ones, so that an import may not take it. */
-extern const char *const eng_stream_fetched[];
+/* Whether a name belongs to a corpus made by scripts/fetch_data: only for those may a plan take a
+ * synthetic stream when they are absent. Any other absent name is a mistake. */
+bool eng_stream_name_fetched(const char *name);
+/* The same or a generated one: an import may not take it. */
 bool eng_stream_name_reserved(const char *name);
 /* Letters, digits, '.', '_' and '-', not starting with '.' or '-', at most 63: safe as an axis
  * value and as a file name. */

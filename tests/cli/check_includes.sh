@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # The floor table holds for the whole tree, and a planted violation of each rule is found.
 # Arguments: the program (unused here), the source folder.
 set -u

@@ -282,34 +282,18 @@ static void generated_streams_have_their_distribution(void **state)
     assert_true(counts[0] < 500 && counts[VOCAB - 1] > 300);
 }
 
-static void obtain_falls_back_only_for_absent_corpora(void **state)
+static void reserved_names(void **state)
 {
     (void)state;
     EngStream stream;
     EngErr err = {0};
-    bool fell_back = false;
-    assert_int_equal(eng_stream_obtain(g_dir, "prose", 100, 50, 1, &stream, &fell_back, &err),
-                     ENG_OK);
-    assert_true(fell_back);
-    assert_string_equal(stream.corpus, "prose");
-    assert_string_equal(stream.kind, "synthetic");
-    assert_contains(stream.label, "synthetic");
-    eng_stream_close(&stream);
-
-    assert_int_equal(eng_stream_obtain(g_dir, "uniform", 100, 50, 1, &stream, &fell_back, &err),
-                     ENG_OK);
-    assert_false(fell_back);
-    assert_string_equal(stream.kind, "uniform");
-    eng_stream_close(&stream);
-
-    assert_int_equal(eng_stream_obtain(g_dir, "absent", 100, 50, 1, &stream, &fell_back, &err),
-                     ENG_NOT_FOUND);
-    put_text("docs.json", "{");
-    put_text("docs.ids", "");
-    assert_int_equal(eng_stream_obtain(g_dir, "docs", 100, 50, 1, &stream, &fell_back, &err),
-                     ENG_BAD_DATA);
-    unlink(path_of("docs.json"));
-    unlink(path_of("docs.ids"));
+    assert_true(eng_stream_name_fetched("prose") && eng_stream_name_reserved("prose"));
+    assert_true(!eng_stream_name_fetched("uniform") && eng_stream_name_reserved("uniform"));
+    assert_true(!eng_stream_name_fetched("chat") && !eng_stream_name_reserved("chat"));
+    assert_int_equal(eng_stream_find(g_dir, "docs", &stream, &err), ENG_NOT_FOUND);
+    assert_contains(err.text, "scripts/fetch_data");
+    assert_int_equal(eng_stream_find(g_dir, "multilingul", &stream, &err), ENG_NOT_FOUND);
+    assert_contains(err.text, "did you mean 'multilingual'");
 }
 
 /* --- Imports ---------------------------------------------------------------------------------- */
@@ -492,7 +476,7 @@ int main(void)
         cmocka_unit_test(names),
         cmocka_unit_test(generated_streams_are_reproducible),
         cmocka_unit_test(generated_streams_have_their_distribution),
-        cmocka_unit_test(obtain_falls_back_only_for_absent_corpora),
+        cmocka_unit_test(reserved_names),
         cmocka_unit_test(import_raw),
         cmocka_unit_test(import_npy),
         cmocka_unit_test(import_json_lines),
