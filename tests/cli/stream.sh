@@ -3,6 +3,7 @@
 # Arguments: the program, the source folder.
 set -u
 engram=$1
+fetched=$2/data/cache
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export ENG_DATA=$work/data
@@ -47,5 +48,14 @@ expect 6 'mine\.ids: 9 bytes' info mine
 # A damaged stream is told, and the sound ones are still listed.
 output=$("$engram" stream list 2>/dev/null) && fail "list: a damaged stream went unnoticed"
 grep -q '^chat ' <<<"$output" || fail "list: a damaged stream hides the others"
+
+# What scripts/fetch_data made opens, digest and all.
+for corpus in prose docs code multilingual filler; do
+    if [ -f "$fetched/$corpus.json" ]; then
+        expect 0 '^tokens +[0-9]{5,}$' info "$fetched/$corpus.json"
+    else
+        echo "not checked: no stream '$corpus' in $fetched"
+    fi
+done
 [ "$failures" = 0 ] && echo "stream verb holds"
 exit "$failures"
