@@ -96,7 +96,7 @@ typedef enum EngRunState {
 } EngRunState;
 EngStatus eng_db_run_finish(EngDb *db, const char *run_id, EngRunState state, EngErr *err);
 
-/* What writing a plan did, in named points (joined roofs are not counted). */
+/* What writing a plan did, in named points (roofs are not counted). */
 typedef struct EngPlanCounts {
     int found;   /* measured or skipped before: linked to the run, not planned again */
     int planned; /* pending */
@@ -129,7 +129,7 @@ typedef enum EngOutcome {
 const char *eng_outcome_name(EngOutcome outcome); /* "measured", ...; "" for none */
 
 typedef struct EngLedgerPoint {
-    const EngPlanPoint *plan; /* key, axes, variant; plan->joined marks roofs that were added */
+    const EngPlanPoint *plan; /* key, axes, variant; plan->is_roof marks roofs */
     EngPointState state;
     EngOutcome outcome;
     int64_t n_samples; /* stored already, over all segments of the block */
@@ -147,7 +147,7 @@ typedef struct EngLedgerBlock {
     int segments_done; /* finished, broken ones not counted */
     int segments_broken;
     EngLedgerPoint *points;  /* all of the block, done ones too; named points first, then roofs */
-    int n_points, n_pending; /* pending: not done, joined roofs not counted */
+    int n_points, n_pending; /* pending: not done, roofs not counted */
 } EngLedgerBlock;
 
 /* Unfinished blocks of a run in their order, allocated in `arena`; plan: the one written (or
@@ -156,7 +156,7 @@ EngStatus eng_db_blocks(EngDb *db, const char *run_id, const EngPlan *plan, EngA
                         EngLedgerBlock **blocks, int *n_blocks, EngErr *err);
 
 EngStatus eng_db_block_start(EngDb *db, const char *block_id, EngErr *err);
-/* Joined roofs that are not done yet become measured when they have samples, else skipped
+/* Roofs that are not done yet become measured when they have samples, else skipped
  * ("no pair taken"); a named point that is not done is an ENG_INTERNAL error. */
 EngStatus eng_db_block_done(EngDb *db, const char *block_id, EngErr *err);
 
@@ -205,7 +205,7 @@ EngStatus eng_db_put_drops(EngDb *db, const EngSampleId *id, const char *what, i
 
 typedef struct EngStatusCounts {
     const char *experiment; /* "" for the total */
-    int points;             /* named ones (not joined roofs) */
+    int points;             /* named ones (not roofs) */
     int pending, running, measured, skipped, failed, wrong;
     int found; /* measured or skipped by an earlier run */
 } EngStatusCounts;

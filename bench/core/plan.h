@@ -48,8 +48,7 @@ typedef struct EngPlanPoint {
     const char *variant;     /* "" when the experiment has none */
     const EngKernel *kernel; /* NULL when the experiment has no operation */
     const char *backend;     /* "cpu", "cuda" */
-    bool is_roof;
-    bool joined;      /* a roof that the plan added; false: the sweep names the point */
+    bool is_roof;            /* joined by the plan: a sweep names no roofs */
     int shape;        /* same number: same axes but the variant; a roof is the limit of its shape */
     const char *skip; /* why it cannot run here, NULL: it can */
     EngNeed need;     /* zeros when skipped */
@@ -65,7 +64,7 @@ typedef struct EngPlanBlock {
     EngSweepSettings settings;
     uint64_t seed;         /* of this block, from the sweep's seed and the points: order-free */
     double estimate_ns;    /* of one run() of each point that can run */
-    EngPlanPoint **points; /* named points first, then joined roofs */
+    EngPlanPoint **points; /* named points first, then roofs */
     int n_points;
     bool table; /* a point of it needs a table, of this format */
     EngRowFormat row_format;
@@ -75,9 +74,9 @@ typedef struct EngPlan {
     EngArena *arena;       /* owns everything below; strings of values may belong to the sweep */
     const EngSweep *sweep; /* must outlive the plan */
     const EngIdentity *identity;
-    EngPlanPoint **points; /* named points in sweep order, then one of each joined roof */
+    EngPlanPoint **points; /* named points in sweep order, then one of each roof */
     int n_points;
-    int n_named;          /* leading points that are no joined roofs */
+    int n_named;          /* leading points that are no roofs */
     int n_skipped;        /* of the named ones */
     int n_merged;         /* named again and dropped */
     int n_excluded;       /* by `where` */
