@@ -4,6 +4,18 @@
 
 #include "bench/cli/cli.h"
 
+/* Options that several verbs share. */
+#define ENG_OPTION_DB                                                                              \
+    {                                                                                              \
+        .name = "db", .value = "FILE", .def = "out/engram.db", .env = true,                        \
+        .help = "results database"                                                                 \
+    }
+#define ENG_OPTION_DATA                                                                            \
+    {                                                                                              \
+        .name = "data", .value = "DIR", .def = ENG_SOURCE_DIR "/data/cache", .env = true,          \
+        .help = "token streams and tokenizer"                                                      \
+    }
+
 extern const EngVerb eng_verb_list, eng_verb_run, eng_verb_status, eng_verb_report, eng_verb_doctor,
     eng_verb_stream, eng_verb_tokmap, eng_verb_rows;
 

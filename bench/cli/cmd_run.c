@@ -1,0 +1,282 @@
+/* engram run: measure a sweep file or an ad-hoc set of points; see sweeps/README.md for the
+ * grammar. */
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "bench/cli/table.h"
+#include "bench/cli/verbs.h"
+#include "bench/core/runner.h"
+#include "bench/experiments/experiments.h"
+
+#define MAX_ASSIGNMENTS ENG_CLI_MAX_ARGS
+#define FULL_TABLE_ROWS 48 /* more points than this are summed up per experiment */
+
+static volatile sig_atomic_t g_interrupted;
+
+static void on_signal(int number)
+{
+    (void)number;
+    g_interrupted = 1;
+}
+
+static void watch_signals(void)
+{
+    /* No SA_RESTART: waiting for a worker must end. */
+    struct sigaction action = {.sa_handler = on_signal};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static EngStatus read_sweep(EngCli *cli, EngSweep **sweep, EngErr *err)
+{
+    static const EngCatalog catalog = {.experiments = &eng_experiments, .kernels = eng_kernels};
+    const char *assignments[MAX_ASSIGNMENTS];
+    const char *what = eng_cli_operand(cli, 0);
+    int n = eng_cli_repeats(cli, "axis");
+    for (int i = 0; i < n; i++) assignments[i] = eng_cli_repeat(cli, "axis", i);
+    if (!what)
+        return ENG_FAIL(err, ENG_USAGE,
+                        "run: name a sweep file or an experiment; `engram list` shows them");
+    size_t length = strlen(what);
+    bool is_file = strchr(what, '/') || (length > 6 && !strcmp(what + length - 6, ".sweep"));
+    return is_file ? eng_sweep_read(what, &catalog, assignments, n, sweep, err)
+                   : eng_sweep_adhoc(what, &catalog, assignments, n, sweep, err);
+}
+
+/* ---- dry run -----------------------------------------------------------------------------------
+ */
+
+static EngStatus dry_run(EngCli *cli, const EngSweep *sweep, EngErr *err)
+{
+    EngSession *session = NULL;
+    EngStr text = {0};
+    double total_ns = 0;
+    EngStatus status = eng_session_open(sweep, eng_cli_text(cli, "data"), &session, err);
+    if (status) return status;
+    const EngPlan *plan = eng_session_plan(session);
+    status = eng_sweep_text(sweep, &text, err);
+    for (int i = 0; i < plan->n_blocks && !status; i++) {
+        const EngPlanBlock *block = &plan->blocks[i];
+        double ns = eng_block_estimate_ns(block);
+        total_ns += ns;
+        printf("block %d: %s, %d points, about %.1f s\n", i + 1, block->experiment->name,
+               block->n_points, ns * 1e-9);
+        for (int k = 0; k < block->n_points && !status; k++) {
+            const EngPlanPoint *p = block->points[k];
+            EngStr label = {0};
+            status = eng_plan_label(p, &label, err);
+            if (!status)
+                printf("  %.8s %s%s%s%s\n", p->point_key,
+                       label.text ? label.text : "(all at default)", p->is_roof ? " [roof]" : "",
+                       p->skip ? " skipped: " : "", p->skip ? p->skip : "");
+            eng_str_free(&label);
+        }
+    }
+    if (!status)
+        printf("\n%d points (%d skipped, %d excluded by where) in %d blocks, about %.0f s of "
+               "sampling\n\n%s",
+               plan->n_named, plan->n_skipped, plan->n_excluded, plan->n_blocks, total_ns * 1e-9,
+               text.text);
+    eng_str_free(&text);
+    eng_session_free(session);
+    return status;
+}
+
+/* ---- result table ------------------------------------------------------------------------------
+ */
+
+/* The metric that stands for an experiment in a table: its first. */
+static const char *first_metric(const char *experiment)
+{
+    const EngExperiment *e;
+    if (eng_experiment_find(&eng_experiments, experiment, &e, NULL)) return "";
+    return e->metrics[0].name;
+}
+
+static int wanted_rows(const EngSummaryRow *rows, int n)
+{
+    int wanted = 0;
+    for (int i = 0; i < n; i++)
+        wanted += !rows[i].metric[0] || !strcmp(rows[i].metric, first_metric(rows[i].experiment));
+    return wanted;
+}
+
+static EngStatus print_points(const EngSummaryRow *rows, int n, EngErr *err)
+{
+    static const EngTableColumn columns[] = {
+        {"experiment", false},   {"axes not at default", false},
+        {"metric", false},       {"median", true},
+        {"95 % interval", true}, {"n", true},
+        {"% of roof", true},     {"outcome", false}};
+    EngTextTable *table;
+    EngStatus status = eng_table_create(&table, columns, 8, err);
+    for (int i = 0; i < n && !status; i++) {
+        const EngSummaryRow *r = &rows[i];
+        char axes[256];
+        if (r->metric[0] && strcmp(r->metric, first_metric(r->experiment))) continue;
+        eng_axes_text(&eng_experiments, r->experiment, r->axes_json, axes, sizeof axes);
+        eng_table_text(table, r->experiment);
+        eng_table_text(table, axes);
+        eng_table_text(table, r->metric);
+        eng_table_number(table, r->median);
+        if (isnan(r->ci_lo))
+            eng_table_text(table, "");
+        else
+            eng_table_printf(table, "%.4g..%.4g", r->ci_lo, r->ci_hi);
+        eng_table_printf(table, "%lld", (long long)r->n);
+        if (isnan(r->percent_of_roof))
+            eng_table_text(table, "");
+        else
+            eng_table_printf(table, "%.0f", r->percent_of_roof);
+        eng_table_text(table, r->outcome);
+    }
+    if (!status) status = eng_table_print(table, stdout, err);
+    eng_table_free(table);
+    return status;
+}
+
+/* One line per experiment: how many points, and the range of its first metric. */
+static EngStatus print_experiments(const EngSummaryRow *rows, int n, EngErr *err)
+{
+    static const EngTableColumn columns[] = {
+        {"experiment", false}, {"points", true}, {"measured", true}, {"metric", false},
+        {"least", true},       {"most", true},   {"% of roof", true}};
+    EngTextTable *table;
+    EngStatus status = eng_table_create(&table, columns, 7, err);
+    for (int i = 0; i < n && !status;) {
+        const char *experiment = rows[i].experiment, *metric = first_metric(experiment);
+        int points = 0, measured = 0;
+        double least = INFINITY, most = -INFINITY, roof_least = INFINITY, roof_most = -INFINITY;
+        for (; i < n && !strcmp(rows[i].experiment, experiment); i++) {
+            const EngSummaryRow *r = &rows[i];
+            if (r->metric[0] && strcmp(r->metric, metric)) continue;
+            points++;
+            measured += !strcmp(r->outcome, "measured");
+            least = fmin(least, r->median);
+            most = fmax(most, r->median);
+            roof_least = fmin(roof_least, r->percent_of_roof);
+            roof_most = fmax(roof_most, r->percent_of_roof);
+        }
+        eng_table_text(table, experiment);
+        eng_table_printf(table, "%d", points);
+        eng_table_printf(table, "%d", measured);
+        eng_table_text(table, metric);
+        eng_table_number(table, isinf(least) ? NAN : least);
+        eng_table_number(table, isinf(most) ? NAN : most);
+        if (isinf(roof_least))
+            eng_table_text(table, "");
+        else
+            eng_table_printf(table, "%.0f..%.0f", roof_least, roof_most);
+    }
+    if (!status) status = eng_table_print(table, stdout, err);
+    eng_table_free(table);
+    return status;
+}
+
+static EngStatus print_result(EngCli *cli, const EngRunResult *result, EngErr *err)
+{
+    EngDb *db = NULL;
+    EngSummaryRow *rows = NULL;
+    EngRunStatus run;
+    int n = 0;
+    EngArena *arena = eng_arena_create();
+    if (!arena) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for the result");
+    EngStatus status = eng_db_open(eng_cli_text(cli, "db"), ENG_DB_READ, &db, err);
+    if (!status) status = eng_db_summary(db, result->run_id, NULL, NULL, arena, &rows, &n, err);
+    if (!status)
+        status = wanted_rows(rows, n) <= FULL_TABLE_ROWS ? print_points(rows, n, err)
+                                                         : print_experiments(rows, n, err);
+    if (!status) status = eng_db_status(db, result->run_id, arena, &run, err);
+    if (!status) {
+        printf("\nrun %.8s in %s: %d points measured (%d of them found from before), %d skipped, "
+               "%d failed, %d wrong\n",
+               result->run_id, eng_cli_text(cli, "db"), run.total.measured, run.total.found,
+               run.total.skipped, run.total.failed, run.total.wrong);
+        for (int i = 0; i < run.n_failures; i++) {
+            char axes[256];
+            const EngStatusPoint *f = &run.failures[i];
+            eng_axes_text(&eng_experiments, f->experiment, f->axes_json, axes, sizeof axes);
+            eng_warn("run", "%s %s %s: %s", f->experiment, axes, eng_outcome_name(f->outcome),
+                     f->reason);
+        }
+        if (run.total.failed + run.total.wrong)
+            eng_cli_exit_with(cli, 2);
+        else if (!run.total.measured)
+            eng_cli_exit_with(cli, 5);
+    }
+    eng_db_close(db);
+    eng_arena_destroy(arena);
+    return status;
+}
+
+static EngStatus make_folder_of(const char *path, EngErr *err)
+{
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s", path);
+    char *slash = strrchr(folder, '/');
+    if (!slash || slash == folder) return ENG_OK;
+    *slash = 0;
+    return eng_make_dirs(folder, err);
+}
+
+static EngStatus run(EngCli *cli, EngErr *err)
+{
+    EngSweep *sweep = NULL;
+    EngRunResult result = {0};
+    EngStatus status = read_sweep(cli, &sweep, err);
+    if (status) return status;
+    if (eng_cli_flag(cli, "dry-run")) {
+        status = dry_run(cli, sweep, err);
+        goto out;
+    }
+    EngRunOptions options = {.db_path = eng_cli_text(cli, "db"),
+                             .data_dir = eng_cli_text(cli, "data"),
+                             .fresh = eng_cli_flag(cli, "fresh"),
+                             .progress_line = isatty(STDERR_FILENO) == 1,
+                             .argv = eng_cli_argv(cli),
+                             .argc = eng_cli_argc(cli),
+                             .interrupted = &g_interrupted};
+    watch_signals();
+    status = make_folder_of(options.db_path, err);
+    if (!status) status = eng_run_sweep(sweep, &options, &result, err);
+    if (status == ENG_INTERRUPTED)
+        ENG_FAIL(err, ENG_INTERRUPTED,
+                 "interrupted; the same command goes on where run %.8s stopped", result.run_id);
+    if (!status) status = print_result(cli, &result, err);
+out:
+    eng_sweep_free(sweep);
+    return status;
+}
+
+static const EngOption g_options[] = {
+    {.name = "axis",
+     .letter = 'a',
+     .value = "NAME=VALUES",
+     .repeat = true,
+     .help =
+         "values of an axis or a setting (pairs, segments, budget_ms, seed, compare, where, zip)"},
+    ENG_OPTION_DB,
+    ENG_OPTION_DATA,
+    {.name = "fresh", .help = "measure again what the database holds already"},
+    {.name = "dry-run", .help = "print points, blocks and estimated time; measure nothing"},
+};
+
+const EngVerb eng_verb_run = {
+    .name = "run",
+    .operands = "SWEEP_FILE | EXPERIMENT",
+    .summary = "measure a sweep, e.g. `engram run gather -a tokens=1,4,64 -a heads=8`",
+    .details = "Points that the database holds already are not measured again (--fresh does). A "
+               "run that was killed\n"
+               "goes on with the same command. Values are lists and ranges: 1,4,64  2^10:2^20:x4  "
+               "1:16:+5.",
+    .options = g_options,
+    .n_options = sizeof g_options / sizeof *g_options,
+    .max_operands = 1,
+    .run = run,
+};

@@ -1,0 +1,143 @@
+/* See table.h. Widths count UTF-8 characters. */
+#include "bench/cli/table.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+struct EngTextTable {
+    EngArena *arena;
+    const EngTableColumn *columns;
+    int n_columns;
+    const char **cells;
+    int n_cells, room;
+    bool failed;
+};
+
+EngStatus eng_table_create(EngTextTable **table, const EngTableColumn *columns, int n_columns,
+                           EngErr *err)
+{
+    EngStatus status = eng_alloc_or((void **)table, 1, sizeof **table, "a table", err);
+    if (status) return status;
+    (*table)->arena = eng_arena_create();
+    (*table)->columns = columns;
+    (*table)->n_columns = n_columns;
+    (*table)->failed = !(*table)->arena;
+    return ENG_OK;
+}
+
+void eng_table_text(EngTextTable *table, const char *text)
+{
+    if (table->failed) return;
+    if (table->n_cells == table->room) {
+        int room = table->room ? table->room * 2 : 64;
+        const char **grown = eng_realloc(table->cells, (size_t)table->n_cells * sizeof *grown,
+                                         (size_t)room * sizeof *grown);
+        table->failed = !grown;
+        if (!grown) return;
+        table->cells = grown;
+        table->room = room;
+    }
+    const char *copy = eng_arena_strdup(table->arena, text);
+    table->failed = !copy;
+    if (copy) table->cells[table->n_cells++] = copy;
+}
+
+void eng_table_printf(EngTextTable *table, const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    eng_table_text(table, text);
+}
+
+void eng_table_number(EngTextTable *table, double value)
+{
+    if (isnan(value))
+        eng_table_text(table, "");
+    else if (fabs(value) >= 1e4 && fabs(value) < 1e15)
+        eng_table_printf(table, "%.0f", value);
+    else
+        eng_table_printf(table, "%.4g", value);
+}
+
+static size_t width_of(const char *text)
+{
+    size_t n = 0;
+    for (; *text; text++) n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+static void print_cell(FILE *out, const char *text, size_t width, bool right, bool last)
+{
+    int pad = (int)(width - width_of(text));
+    if (right)
+        fprintf(out, "%*s%s", pad, "", text);
+    else
+        fprintf(out, "%s%*s", text, last ? 0 : pad, "");
+    fputs(last ? "\n" : "  ", out);
+}
+
+EngStatus eng_table_print(const EngTextTable *table, FILE *out, EngErr *err)
+{
+    size_t widths[32] = {0};
+    int n = table->n_columns;
+    if (table->failed || n > 32) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a table");
+    for (int c = 0; c < n; c++) widths[c] = width_of(table->columns[c].title);
+    for (int i = 0; i < table->n_cells; i++) {
+        size_t width = width_of(table->cells[i]);
+        if (width > widths[i % n]) widths[i % n] = width;
+    }
+    for (int c = 0; c < n; c++)
+        print_cell(out, table->columns[c].title, widths[c], table->columns[c].right, c == n - 1);
+    for (int i = 0; i < table->n_cells; i++)
+        print_cell(out, table->cells[i], widths[i % n], table->columns[i % n].right,
+                   i % n == n - 1);
+    return ENG_OK;
+}
+
+void eng_table_free(EngTextTable *table)
+{
+    if (!table) return;
+    eng_arena_destroy(table->arena);
+    eng_free(table->cells);
+    eng_free(table);
+}
+
+static const EngAxisDef *find_axis(const EngExperiment *experiment, const char *name)
+{
+    for (int i = 0; experiment && i < experiment->n_axes; i++)
+        if (!strcmp(experiment->axes[i].name, name)) return &experiment->axes[i];
+    return NULL;
+}
+
+void eng_axes_text(const EngExperimentList *list, const char *experiment, const char *axes_json,
+                   char *out, size_t size)
+{
+    const EngExperiment *e = NULL;
+    const char *name;
+    json_t *value, *axes = json_loads(axes_json, 0, NULL);
+    size_t used = 0;
+    out[0] = 0;
+    eng_experiment_find(list, experiment, &e, NULL);
+    json_object_foreach(axes, name, value)
+    {
+        char text[96];
+        const EngAxisDef *axis = find_axis(e, name);
+        if (json_is_string(value))
+            snprintf(text, sizeof text, "%s", json_string_value(value));
+        else if (json_is_integer(value))
+            snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
+        else
+            snprintf(text, sizeof text, "%g", json_number_value(value));
+        if ((axis && !strcmp(axis->def, text)) || used >= size) continue;
+        int n = snprintf(out + used, size - used, "%s%s=%s", used ? " " : "", name, text);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    json_decref(axes);
+}

@@ -1,0 +1,29 @@
+/* Text tables for people, and the short form of a point's axes. */
+#ifndef ENG_BENCH_CLI_TABLE_H
+#define ENG_BENCH_CLI_TABLE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include "bench/core/experiment.h"
+
+typedef struct EngTableColumn {
+    const char *title;
+    bool right; /* aligned right: numbers */
+} EngTableColumn;
+
+/* Cells are added row by row; a failed allocation is told by eng_table_print. */
+typedef struct EngTextTable EngTextTable;
+EngStatus eng_table_create(EngTextTable **table, const EngTableColumn *columns, int n_columns,
+                           EngErr *err);
+void eng_table_text(EngTextTable *table, const char *text);
+void eng_table_printf(EngTextTable *table, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void eng_table_number(EngTextTable *table, double value); /* four digits; NAN: empty */
+EngStatus eng_table_print(const EngTextTable *table, FILE *out, EngErr *err);
+void eng_table_free(EngTextTable *table); /* accepts NULL */
+
+/* "tokens=4 variant=portable": the axes of a JSON object that are not at their default. */
+void eng_axes_text(const EngExperimentList *list, const char *experiment, const char *axes_json,
+                   char *out, size_t size);
+
+#endif

@@ -1,0 +1,363 @@
+/* The life of a block: segments, samples into the ledger, outcomes, roofs. See block.h.
+ *
+ * A worker that dies takes the point it was in with it (failed, with the reason); the others go on
+ * in a new segment. Samples of a broken segment stay: pairs never cross segments, so they are as
+ * good as others.
+ */
+#include "bench/core/block.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "bench/core/machine.h"
+#include "bench/core/stats.h"
+#include "bench/core/worker.h"
+
+#define HANG_NS ((int64_t)300 * 1000000000) /* no message for so long: the worker hangs */
+
+typedef struct Active {
+    const EngLedgerPoint *ledger;
+    bool ended;
+    int64_t n_samples;
+    double *cpu_ns, *wall_ns; /* per inner iteration, of this call's samples: for the roof */
+    int n_times, room;
+} Active;
+
+typedef struct Block {
+    const EngBlockContext *context;
+    const EngLedgerBlock *ledger;
+    Active *active;
+    int n_active;
+    EngWorkerMessage message;
+    char stop_reason[64];
+    int current; /* point the worker is in, -1: none */
+    char phase[64];
+} Block;
+
+static bool is_interrupted(const Block *block)
+{
+    return block->context->interrupted && *block->context->interrupted;
+}
+
+static EngSampleId sample_id(const Block *block, const Active *active, int segment, int pair)
+{
+    return (EngSampleId){.block_id = block->ledger->block_id,
+                         .point_key = active->ledger->plan->point_key,
+                         .segment = segment,
+                         .pair = pair};
+}
+
+/* ---- outcomes ----------------------------------------------------------------------------------
+ */
+
+static EngStatus end_point(Block *block, Active *active, EngOutcome outcome, const char *reason,
+                           EngErr *err)
+{
+    EngRunResult *result = block->context->result;
+    bool measured = outcome == ENG_OUTCOME_MEASURED;
+    active->ended = true;
+    if (!active->ledger->plan->joined) {
+        result->measured += measured;
+        result->skipped += outcome == ENG_OUTCOME_SKIPPED;
+        result->failed += outcome == ENG_OUTCOME_FAILED;
+        result->wrong += outcome == ENG_OUTCOME_WRONG;
+    }
+    if (outcome == ENG_OUTCOME_FAILED || outcome == ENG_OUTCOME_WRONG)
+        eng_warn("run", "%s %s: %s: %s", block->ledger->experiment->name,
+                 active->ledger->plan->variant, eng_outcome_name(outcome), reason);
+    return eng_db_point_done(block->context->db, block->ledger->block_id,
+                             active->ledger->plan->point_key, outcome, measured ? NULL : reason,
+                             measured ? block->stop_reason : NULL, err);
+}
+
+static EngOutcome outcome_of(EngStatus status)
+{
+    return status == ENG_UNSUPPORTED ? ENG_OUTCOME_SKIPPED
+           : status == ENG_MISMATCH  ? ENG_OUTCOME_WRONG
+                                     : ENG_OUTCOME_FAILED;
+}
+
+/* ---- messages ----------------------------------------------------------------------------------
+ */
+
+static EngStatus keep_time(Active *active, const EngTiming *timing, EngErr *err)
+{
+    if (active->n_times == active->room) {
+        int room = active->room ? active->room * 2 : 64;
+        size_t old = (size_t)active->room * sizeof(double), bytes = (size_t)room * sizeof(double);
+        double *cpu = eng_realloc(active->cpu_ns, old, bytes);
+        if (cpu) active->cpu_ns = cpu;
+        double *wall = cpu ? eng_realloc(active->wall_ns, old, bytes) : NULL;
+        if (!wall) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for sample times");
+        active->wall_ns = wall;
+        active->room = room;
+    }
+    active->cpu_ns[active->n_times] = (double)timing->cpu_ns / (double)timing->inner;
+    active->wall_ns[active->n_times++] = (double)timing->wall_ns / (double)timing->inner;
+    return ENG_OK;
+}
+
+static EngStatus store_sample(Block *block, Active *active, int segment, EngErr *err)
+{
+    const EngWorkerMessage *m = &block->message;
+    EngSampleId id = sample_id(block, active, segment, m->pair);
+    EngStatus status = eng_db_put_sample(block->context->db, &id, m->position, false, &m->timing,
+                                         block->ledger->experiment, m->values, err);
+    if (!status) status = keep_time(active, &m->timing, err);
+    active->n_samples++;
+    if (!status && block->context->tick) block->context->tick(block->context->tick_context);
+    return status;
+}
+
+/* Stores what a message says. *done: the worker has finished its rounds. */
+static EngStatus handle_message(Block *block, EngWorker *worker, Active **points, int segment,
+                                bool *done, EngErr *err)
+{
+    EngWorkerMessage *m = &block->message;
+    Active *active = m->point >= 0 ? points[m->point] : NULL;
+    EngSampleId id = active ? sample_id(block, active, segment, m->pair) : (EngSampleId){0};
+    EngStatus status = ENG_OK;
+    switch (m->event) {
+    case ENG_WORKER_ENTER:
+        block->current = m->point;
+        snprintf(block->phase, sizeof block->phase, "%.*s", (int)sizeof block->phase - 1, m->text);
+        return ENG_OK;
+    case ENG_WORKER_HISTOGRAM:
+        return eng_db_put_histogram(block->context->db, &id, m->histogram.name, m->histogram.layer,
+                                    m->histogram.stream, m->histogram.scale, m->histogram.lo,
+                                    m->histogram.hi, m->histogram.counts, m->histogram.n_bins, err);
+    case ENG_WORKER_DONE:
+        snprintf(block->stop_reason, sizeof block->stop_reason, "%.*s",
+                 (int)sizeof block->stop_reason - 1, m->text);
+        *done = true;
+        return ENG_OK;
+    case ENG_WORKER_RESIDUAL:
+        status = eng_db_put_residual(block->context->db, &id, &m->residual, err);
+        break;
+    case ENG_WORKER_SAMPLE:
+        status = store_sample(block, active, segment, err);
+        break;
+    case ENG_WORKER_POINT_ENDED:
+        status = end_point(block, active, outcome_of(m->status), m->text, err);
+        break;
+    }
+    if (status) return status;
+    /* A worker that died before it could read this is noticed at the next receive. */
+    eng_worker_acknowledge(worker, NULL);
+    return ENG_OK;
+}
+
+/* ---- segments ----------------------------------------------------------------------------------
+ */
+
+static void forget_database(void *context)
+{
+    eng_db_forget_in_child(context);
+}
+
+static EngStatus receive_all(Block *block, EngWorker *worker, Active **points, int segment,
+                             bool *done, EngErr *err)
+{
+    EngStatus status = ENG_OK;
+    while (!status && !*done) {
+        status = eng_worker_receive(worker, &block->message, HANG_NS, err);
+        if (status == ENG_INTERRUPTED && !is_interrupted(block)) {
+            status = ENG_OK; /* some other signal, such as a window resize */
+            continue;
+        }
+        if (!status) status = handle_message(block, worker, points, segment, done, err);
+        if (!status && is_interrupted(block))
+            status = ENG_FAIL(err, ENG_INTERRUPTED, "interrupted");
+    }
+    return status;
+}
+
+/* A worker that died or hung: the point it was in fails, or all of them when it was in none. */
+static EngStatus blame(Block *block, Active **points, int n, const char *how, EngErr *err)
+{
+    char reason[256];
+    EngStatus status = ENG_OK;
+    snprintf(reason, sizeof reason, "worker ended with %s in %s", how,
+             block->phase[0] ? block->phase : "start");
+    for (int i = 0; i < n && !status; i++)
+        if (!points[i]->ended && (block->current < 0 || block->current == i))
+            status = end_point(block, points[i], ENG_OUTCOME_FAILED, reason, err);
+    return status;
+}
+
+static EngStatus run_segment(Block *block, int ordinal, EngErr *err)
+{
+    const EngLedgerBlock *ledger = block->ledger;
+    EngDb *db = block->context->db;
+    Active **points = eng_alloc_array((size_t)block->n_active, sizeof *points);
+    const EngPoint **task_points = eng_alloc_array((size_t)block->n_active, sizeof *task_points);
+    const EngKernel **kernels = eng_alloc_array((size_t)block->n_active, sizeof *kernels);
+    int n = 0, segment = 0;
+    EngStatus status = ENG_OK, reply;
+    EngEvidence before, after;
+    EngWorker worker = {.pid = -1};
+    char how[96] = "", evidence[256];
+    bool done = false;
+    if (!points || !task_points || !kernels) {
+        status = ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a block");
+        goto out;
+    }
+    for (int i = 0; i < block->n_active; i++) {
+        if (block->active[i].ended) continue;
+        points[n] = &block->active[i];
+        task_points[n] = &block->active[i].ledger->plan->point;
+        kernels[n++] = block->active[i].ledger->plan->kernel;
+    }
+    bool counted = ledger->experiment->counted;
+    EngWorkerTask task = {.resources = block->context->resources,
+                          .points = task_points,
+                          .kernels = kernels,
+                          .n_points = n,
+                          .seed = ledger->seed + 1000003u * (uint64_t)ordinal,
+                          .pairs = counted ? 1 : ledger->pairs_wanted,
+                          .budget_ns =
+                              ledger->settings.budget_ms * 1000000 / ledger->segments_wanted,
+                          .target_ns = ENG_SAMPLE_TARGET_NS};
+    status = eng_db_segment_start(db, ledger->block_id, task.seed, &segment, err);
+    if (status) goto out;
+    block->current = -1;
+    block->phase[0] = 0;
+    eng_evidence_read(&before);
+    status = eng_worker_start(&worker, &task, forget_database, db, err);
+    if (status) goto out;
+    reply = receive_all(block, &worker, points, segment, &done, err);
+    eng_worker_end(&worker, reply != ENG_OK, how, sizeof how);
+    eng_evidence_read(&after);
+    eng_evidence_delta_json(&before, &after, evidence, sizeof evidence);
+    if (reply && reply != ENG_NOT_FOUND && reply != ENG_IO) {
+        status = reply; /* database error or interruption; the segment stays open and is broken on
+                           resume */
+        goto out;
+    }
+    if (!done) {
+        if (reply == ENG_IO) snprintf(how, sizeof how, "no answer (killed)");
+        status = blame(block, points, n, how, err);
+    }
+    if (!status)
+        status = eng_db_segment_finish(db, ledger->block_id, segment, !done, evidence, err);
+out:
+    eng_free(kernels);
+    eng_free(task_points);
+    eng_free(points);
+    return status;
+}
+
+/* ---- roofs -------------------------------------------------------------------------------------
+ */
+
+/* The clock that judges the experiment: that of its first timed metric. NULL when it is counted. */
+static const char *judging_clock(const EngExperiment *experiment)
+{
+    for (int i = 0; i < experiment->n_metrics; i++)
+        if (strcmp(experiment->metrics[i].clock, "none")) return experiment->metrics[i].clock;
+    return NULL;
+}
+
+/* The fastest of the roof family of one shape, with the medians of all that were tried. */
+static EngStatus store_roof(Block *block, int shape, const char *clock, EngErr *err)
+{
+    const Active *best = NULL;
+    double best_ns = INFINITY;
+    json_t *family = json_array();
+    for (int i = 0; i < block->n_active; i++) {
+        Active *a = &block->active[i];
+        if (!a->ledger->plan->is_roof || a->ledger->plan->shape != shape || !a->n_times) continue;
+        double *times = strcmp(clock, "cpu") ? a->wall_ns : a->cpu_ns;
+        EngMedian m = eng_median_in_place(times, (size_t)a->n_times);
+        json_array_append_new(family, json_pack("{s:s, s:f}", "variant", a->ledger->plan->variant,
+                                                "median_ns", m.median));
+        if (m.median >= best_ns) continue;
+        best_ns = m.median;
+        best = a;
+    }
+    EngStatus status = ENG_OK;
+    json_t *tuned = json_pack("{s:o, s:s}", "family", family, "chosen",
+                              best ? best->ledger->plan->variant : "");
+    char *text = tuned ? json_dumps(tuned, JSON_COMPACT) : NULL;
+    if (!text)
+        status = ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a roof");
+    else if (best)
+        status = eng_db_put_roof(block->context->db, block->ledger->block_id,
+                                 best->ledger->plan->point_key, clock, text, err);
+    free(text);
+    json_decref(tuned);
+    return status;
+}
+
+static EngStatus store_roofs(Block *block, EngErr *err)
+{
+    const char *clock = judging_clock(block->ledger->experiment);
+    EngStatus status = ENG_OK;
+    for (int i = 0; clock && i < block->n_active && !status; i++) {
+        int shape = block->active[i].ledger->plan->shape;
+        bool first = true;
+        for (int k = 0; k < i; k++) first = first && block->active[k].ledger->plan->shape != shape;
+        if (first) status = store_roof(block, shape, clock, err);
+    }
+    return status;
+}
+
+/* ---- block -------------------------------------------------------------------------------------
+ */
+
+static bool has_named(const Block *block)
+{
+    for (int i = 0; i < block->n_active; i++)
+        if (!block->active[i].ended && !block->active[i].ledger->plan->joined) return true;
+    return false;
+}
+
+static EngStatus finish(Block *block, EngErr *err)
+{
+    EngStatus status = store_roofs(block, err);
+    for (int i = 0; i < block->n_active && !status; i++) {
+        Active *a = &block->active[i];
+        if (a->ended || a->ledger->plan->joined) continue;
+        status = a->n_samples ? end_point(block, a, ENG_OUTCOME_MEASURED, NULL, err)
+                              : end_point(block, a, ENG_OUTCOME_FAILED, "no sample was taken", err);
+    }
+    return status ? status : eng_db_block_done(block->context->db, block->ledger->block_id, err);
+}
+
+EngStatus eng_block_run(const EngBlockContext *context, const EngLedgerBlock *ledger, EngErr *err)
+{
+    Block *block;
+    EngStatus status = eng_alloc_or((void **)&block, 1, sizeof *block, "a block", err);
+    if (status) return status;
+    block->context = context;
+    block->ledger = ledger;
+    status = eng_alloc_or((void **)&block->active, (size_t)ledger->n_points, sizeof(Active),
+                          "a block's points", err);
+    if (status) goto out;
+    for (int i = 0; i < ledger->n_points; i++) {
+        if (ledger->points[i].state == ENG_POINT_DONE) continue;
+        block->active[block->n_active++] =
+            (Active){.ledger = &ledger->points[i], .n_samples = ledger->points[i].n_samples};
+    }
+    status = eng_db_block_start(context->db, ledger->block_id, err);
+    int wanted = ledger->experiment->counted ? 1 : ledger->segments_wanted;
+    /* At least one segment: after a kill between last sample and end the roofs are measured anew.
+     */
+    int segment = ledger->segments_done < wanted ? ledger->segments_done : wanted - 1;
+    for (; segment < wanted && !status && has_named(block); segment++)
+        status = run_segment(block, segment + ledger->segments_broken, err);
+    if (!status) status = finish(block, err);
+out:
+    for (int i = 0; i < block->n_active; i++) {
+        eng_free(block->active[i].cpu_ns);
+        eng_free(block->active[i].wall_ns);
+    }
+    eng_free(block->active);
+    eng_free(block);
+    return status;
+}

@@ -1,0 +1,50 @@
+/* The runner: takes a sweep through plan, ledger, workers and samples. It is the only writer of its
+ * database. */
+#ifndef ENG_BENCH_RUNNER_H
+#define ENG_BENCH_RUNNER_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include "bench/core/db.h"
+#include "bench/core/sweep.h"
+
+/* Seed of tables, weights and generated streams: part of the store's identity, the same for all
+ * runs, so that a point measured under one sampling seed is the same point under another. */
+#define ENG_DATA_SEED 1
+
+typedef struct EngRunOptions {
+    const char *db_path;
+    const char *data_dir;
+    bool fresh;
+    bool progress_line;      /* one line redrawn in place (a terminal), else a line a minute */
+    const char *const *argv; /* recorded with the run */
+    int argc;
+    const volatile sig_atomic_t *interrupted; /* set by the caller's signal handler */
+} EngRunOptions;
+
+typedef struct EngRunResult {
+    char run_id[ENG_KEY_HEX];
+    bool resumed;
+    EngPlanCounts counts;
+    int measured, skipped, failed, wrong; /* of this call */
+} EngRunResult;
+
+/* Expands and measures. ENG_INTERRUPTED when asked to stop: the run can be resumed by the same
+ * call. Points that fail do not fail the run: see result. */
+EngStatus eng_run_sweep(const EngSweep *sweep, const EngRunOptions *options, EngRunResult *result,
+                        EngErr *err);
+
+/* The plan alone, for `--dry-run`: opens streams for their digests, allocates nothing large,
+ * touches no database. The session owns plan and resources; free with eng_session_free. */
+typedef struct EngSession EngSession;
+EngStatus eng_session_open(const EngSweep *sweep, const char *data_dir, EngSession **session,
+                           EngErr *err);
+void eng_session_free(EngSession *session);
+const EngPlan *eng_session_plan(const EngSession *session);
+/* Wall time of a block: set-up is not estimated, samples are. */
+double eng_block_estimate_ns(const EngPlanBlock *block);
+
+/* Length that inner iterations are sized for (design section 4: short and many). */
+#define ENG_SAMPLE_TARGET_NS ((int64_t)1000000)
+
+#endif

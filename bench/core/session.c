@@ -1,0 +1,207 @@
+/* Opening a session: identities for the plan, and the memory check. See session.h and runner.h. */
+#include "bench/core/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+static EngStatus find_preset(EngSession *session, const char *name, const EngPreset **out,
+                             EngErr *err)
+{
+    for (int i = 0; i < session->n_presets; i++)
+        if (!strcmp(session->presets[i].name, name)) {
+            *out = &session->presets[i];
+            return ENG_OK;
+        }
+    if (session->n_presets == ENG_SESSION_PRESETS)
+        return ENG_FAIL(err, ENG_USAGE, "more than %d presets in one sweep", ENG_SESSION_PRESETS);
+    EngPreset *preset = &session->presets[session->n_presets];
+    EngStatus status = eng_preset_find(name, preset, err);
+    if (status) return status;
+    session->n_presets++;
+    *out = preset;
+    return ENG_OK;
+}
+
+/* ---- the plan's callbacks ----------------------------------------------------------------------
+ */
+
+static EngStatus stream_digest(void *context, const char *preset, const char *corpus,
+                               const char **digest, EngErr *err)
+{
+    EngSession *session = context;
+    EngNeed need = {.corpus = corpus, .preset = preset};
+    EngTokens tokens;
+    EngStatus status = eng_resources_add(session->resources, &need, err);
+    if (!status) status = eng_resources_tokens(session->resources, preset, corpus, &tokens, err);
+    if (!status) *digest = tokens.digest;
+    return status;
+}
+
+static EngStatus preset_digest(void *context, const char *name, const char **digest, EngErr *err)
+{
+    const EngPreset *preset;
+    EngStatus status = find_preset(context, name, &preset, err);
+    if (!status) *digest = preset->digest;
+    return status;
+}
+
+static EngStatus store_digest(void *context, const EngPoint *point, const EngNeed *need,
+                              const char **digest, EngErr *err)
+{
+    EngSession *session = context;
+    char *cached = session->stores[need->row_format];
+    (void)point;
+    *digest = cached;
+    if (cached[0]) return ENG_OK;
+    return eng_resources_store_digest(session->resources, need->row_format, cached, err);
+}
+
+static EngStatus variant_digest(void *context, const EngExperiment *experiment, const char *variant,
+                                const char **digest, EngErr *err)
+{
+    EngSession *session = context;
+    for (int i = 0; i < session->n_variants; i++)
+        if (session->variants[i].experiment == experiment &&
+            !strcmp(session->variants[i].variant, variant)) {
+            *digest = session->variants[i].digest;
+            return ENG_OK;
+        }
+    if (session->n_variants == ENG_SESSION_VARIANTS)
+        return ENG_FAIL(err, ENG_USAGE, "more than %d kernel variants in one sweep",
+                        ENG_SESSION_VARIANTS);
+    const EngKernel *kernel =
+        experiment->op < 0 ? NULL : eng_kernel_find((EngOp)experiment->op, variant);
+    char *out = session->variants[session->n_variants].digest;
+    EngStatus status = eng_variant_digest(kernel, experiment->name, out, err);
+    if (status) return status;
+    session->variants[session->n_variants].experiment = experiment;
+    snprintf(session->variants[session->n_variants].variant, 64, "%s", variant);
+    session->n_variants++;
+    *digest = out;
+    return ENG_OK;
+}
+
+static bool corpus_exists(void *context, const char *corpus)
+{
+    const EngSession *session = context;
+    return eng_resources_has_corpus(session->resources, corpus);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------
+ */
+
+size_t eng_need_bytes(const EngNeed *need)
+{
+    size_t bytes = need->weight_bytes + need->weight_bytes / ENG_SCALE_GROUP + need->private_bytes;
+    if (need->table)
+        bytes += need->table_value_bytes +
+                 (need->row_format == ENG_ROW_FP8 ? need->table_value_bytes / ENG_SCALE_GROUP : 0);
+    return bytes;
+}
+
+/* A point that would not fit is refused now, before anything large is allocated. */
+static EngStatus refuse_too_large(EngSession *session, EngErr *err)
+{
+    size_t available = eng_memory_available_bytes() / 10 * 9;
+    EngPlan *plan = session->plan;
+    int runnable = 0;
+    const char *reason = NULL;
+    for (int i = 0; i < plan->n_points; i++) {
+        EngPlanPoint *p = plan->points[i];
+        size_t bytes = eng_need_bytes(&p->need);
+        if (!p->skip && bytes > available) {
+            p->skip = eng_arena_printf(plan->arena, "needs %zu bytes of memory, %zu are free",
+                                       bytes, available);
+            if (!p->skip) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for the plan");
+            reason = p->skip;
+            if (!p->joined) plan->n_skipped++;
+        }
+        if (!p->skip && !p->joined) runnable++;
+    }
+    if (reason && !runnable)
+        return ENG_FAIL(err, ENG_NO_MEMORY, "no point fits this machine: %s", reason);
+    if (reason) eng_warn("run", "points are skipped that do not fit this machine: %s", reason);
+    return ENG_OK;
+}
+
+/* ---- session -----------------------------------------------------------------------------------
+ */
+
+static EngStatus add_needs(EngSession *session, EngErr *err)
+{
+    for (int i = 0; i < session->plan->n_points; i++) {
+        const EngPlanPoint *p = session->plan->points[i];
+        EngStatus status = p->skip ? ENG_OK : eng_resources_add(session->resources, &p->need, err);
+        if (status) return status;
+    }
+    return ENG_OK;
+}
+
+EngStatus eng_session_open(const EngSweep *sweep, const char *data_dir, EngSession **out,
+                           EngErr *err)
+{
+    EngSession *session;
+    EngStatus status = eng_alloc_or((void **)&session, 1, sizeof *session, "a session", err);
+    *out = NULL;
+    if (status) return status;
+    status = eng_machine_describe(&session->machine, err);
+    if (!status) status = eng_build_describe(&session->build, err);
+    if (!status) status = eng_resources_create(data_dir, ENG_DATA_SEED, &session->resources, err);
+    if (status) goto out;
+    session->identity = (EngIdentity){.context = session,
+                                      .machine_id = session->machine.machine_id,
+                                      .stream_digest = stream_digest,
+                                      .preset_digest = preset_digest,
+                                      .store_digest = store_digest,
+                                      .variant_digest = variant_digest,
+                                      .corpus_exists = corpus_exists};
+    status = eng_plan_expand(sweep, &session->identity, &session->plan, err);
+    if (status) goto out;
+    for (const char **corpus = session->plan->missing_corpora; corpus && *corpus; corpus++)
+        eng_warn(
+            "run",
+            "%s: no stream for corpus %s, using the synthetic one (scripts/fetch_data gets text)",
+            data_dir, *corpus);
+    status = refuse_too_large(session, err);
+    if (!status) status = add_needs(session, err);
+out:
+    if (status)
+        eng_session_free(session);
+    else
+        *out = session;
+    return status;
+}
+
+void eng_session_free(EngSession *session)
+{
+    if (!session) return;
+    eng_plan_free(session->plan);
+    eng_resources_destroy(session->resources);
+    eng_build_free(&session->build);
+    eng_machine_free(&session->machine);
+    eng_free(session);
+}
+
+const EngPlan *eng_session_plan(const EngSession *session)
+{
+    return session->plan;
+}
+
+double eng_block_estimate_ns(const EngPlanBlock *block)
+{
+    double total = 0;
+    for (int i = 0; i < block->n_points; i++) {
+        const EngPlanPoint *p = block->points[i];
+        if (p->skip) continue;
+        double each = p->estimate_ns > (double)ENG_SAMPLE_TARGET_NS ? p->estimate_ns
+                                                                    : (double)ENG_SAMPLE_TARGET_NS;
+        total += each;
+    }
+    if (block->experiment->counted) return total;
+    total *= (double)block->settings.pairs * block->settings.segments;
+    double budget = (double)block->settings.budget_ms * 1e6;
+    return budget > 0 && total > budget ? budget : total;
+}
