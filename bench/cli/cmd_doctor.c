@@ -105,7 +105,8 @@ static int check_data(const char *data_dir)
     int missing = 0;
     printf("\ndata     %s\n", data_dir);
     missing += check_tokmap(data_dir);
-    for (const char *const *corpus = eng_stream_fetched; *corpus; corpus++) {
+    static const char *const corpora[] = {"prose", "docs", "code", "multilingual", "filler", NULL};
+    for (const char *const *corpus = corpora; *corpus; corpus++) {
         EngStream stream = {0};
         EngErr err = {0};
         EngStatus status = eng_stream_find(data_dir, *corpus, &stream, &err);

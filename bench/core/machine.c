@@ -2,10 +2,8 @@
  */
 #include "bench/core/machine.h"
 
-#include <dnnl.h>
 #include <hwloc.h>
 #include <jansson.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +14,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "bench/core/objects.h"
+#include "kernels/cpu/libraries.h"
 
 /* First "key : value" line of a /proc file; false when there is none. */
 static bool read_proc(const char *path, const char *key, char *value, size_t size)
@@ -124,12 +123,6 @@ void eng_machine_free(EngMachine *machine)
 /* ---- build -------------------------------------------------------------------------------------
  */
 
-static void onednn_version(char *out, size_t size)
-{
-    const dnnl_version_t *v = dnnl_version();
-    snprintf(out, size, "%d.%d.%d %s", v->major, v->minor, v->patch, v->hash);
-}
-
 EngStatus eng_build_describe(EngBuild *build, EngErr *err)
 {
     char onednn[128], all[ENG_KEY_HEX];
@@ -137,11 +130,10 @@ EngStatus eng_build_describe(EngBuild *build, EngErr *err)
                         .compiler = ENG_COMPILER,
                         .flags = ENG_FLAGS,
                         .commit = eng_objects_commit};
-    onednn_version(onednn, sizeof onednn);
+    eng_cpu_onednn_version(onednn, sizeof onednn);
     EngStatus status = eng_variant_digest(NULL, NULL, all, err);
     if (status) return status;
-    status = dump_json(json_pack("{s:s, s:s, s:s}", "onednn", onednn, "sqlite",
-                                 sqlite3_libversion(), "kernels", all),
+    status = dump_json(json_pack("{s:s, s:s}", "onednn", onednn, "kernels", all),
                        &build->libraries_json, err);
     if (status) return status;
     EngStr text = {0};
@@ -173,7 +165,7 @@ EngStatus eng_variant_digest(const EngKernel *kernel, const char *experiment,
 {
     char onednn[128], experiment_file[64] = "";
     EngStr text = {0};
-    onednn_version(onednn, sizeof onednn);
+    eng_cpu_onednn_version(onednn, sizeof onednn);
     if (experiment) snprintf(experiment_file, sizeof experiment_file, "%s.c", experiment);
     eng_str_printf(&text, "%s\n%s\n%s\n", ENG_COMPILER, ENG_FLAGS, onednn);
     for (const EngObject *o = eng_objects; o->name; o++) {

@@ -161,7 +161,8 @@ static EngStatus open_tokens(EngResources *resources, const char *preset_name, c
     eng_stream_close(&opened->stream);
     eng_free(opened->owned_compressed);
     *opened = (Opened){0};
-    return status;
+    /* A corpus is named by a user: an unknown one is a slip, not a search without result. */
+    return status == ENG_NOT_FOUND && err ? (err->status = ENG_USAGE) : status;
 }
 
 EngStatus eng_resources_add(EngResources *resources, const EngNeed *need, EngErr *err)
@@ -190,9 +191,8 @@ EngStatus eng_resources_tokens(const EngResources *resources, const char *preset
 bool eng_resources_has_corpus(const EngResources *resources, const char *corpus)
 {
     char path[4096];
-    if (!strcmp(corpus, "synthetic") || !strcmp(corpus, "uniform")) return true;
     snprintf(path, sizeof path, "%s/%s.json", resources->data_dir, corpus);
-    return eng_file_exists(path);
+    return !eng_stream_name_fetched(corpus) || eng_file_exists(path);
 }
 
 int eng_resources_streams(const EngResources *resources)

@@ -19,7 +19,7 @@ static EngStatus find_preset(EngSession *session, const char *name, const EngPre
         return ENG_FAIL(err, ENG_USAGE, "more than %d presets in one sweep", ENG_SESSION_PRESETS);
     EngPreset *preset = &session->presets[session->n_presets];
     EngStatus status = eng_preset_find(name, preset, err);
-    if (status) return status;
+    if (status) return status == ENG_NOT_FOUND && err ? (err->status = ENG_USAGE) : status;
     session->n_presets++;
     *out = preset;
     return ENG_OK;
