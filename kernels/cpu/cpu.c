@@ -1,0 +1,34 @@
+/* The CPU backend's variants in one array: a new one needs a line here. */
+#include "kernels/cpu/cpu.h"
+
+#include "kernels/cpu/conv.h"
+#include "kernels/cpu/gate.h"
+#include "kernels/cpu/gather.h"
+#include "kernels/cpu/hash.h"
+#include "kernels/cpu/project.h"
+
+const EngKernel *const eng_cpu_kernels[] = {
+    &eng_cpu_hash_naive,
+    &eng_cpu_hash_portable,
+    &eng_cpu_hash_roof_store,
+
+    &eng_cpu_gather_naive,
+    &eng_cpu_gather_portable,
+    &eng_cpu_gather_roof_d0,
+    &eng_cpu_gather_roof_d16,
+    &eng_cpu_gather_roof_d48,
+    &eng_cpu_gather_roof_g24,
+    &eng_cpu_gather_roof_g48,
+
+    &eng_cpu_project_portable,
+    &eng_cpu_project_onednn_bf16,
+    &eng_cpu_project_onednn_bf16_ip,
+    &eng_cpu_project_onednn_f32,
+
+    &eng_cpu_gate_portable,
+    &eng_cpu_gate_roof_inplace,
+
+    &eng_cpu_conv_portable,
+
+    NULL,
+};
