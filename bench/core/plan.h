@@ -19,6 +19,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "bench/core/experiment.h"
+#include "bench/core/key_table.h"
 #include "bench/core/sweep.h"
 
 /* Where digests come from. Digests are texts of any length that live as long as the plan (the
@@ -83,6 +84,7 @@ typedef struct EngPlan {
     EngPlanBlock *blocks; /* in the order to run: by row format, seeded random order within */
     int n_blocks;
     const char **missing_corpora; /* NULL-terminated: replaced by "synthetic"; warn about them */
+    EngKeyTable index;            /* of points, by point key: eng_plan_find */
     char plan_key[ENG_KEY_HEX];   /* over settings and named point keys, whatever their order */
 } EngPlan;
 

@@ -285,6 +285,10 @@ static EngStatus override(EngSweep *sweep, EngSweepRaw *const *raws, const char 
     key[equals - assignment] = 0;
     key = eng_trim(key);
     int taken = 0;
+    if (is_one_of(key, setting_keys, N_SETTINGS)) {
+        EngStatus status = set_setting(&sweep->settings, key, eng_trim(value), err);
+        if (status) return eng_err_prefix(err, "-a %s", assignment), status;
+    }
     for (int i = 0; i < sweep->n_sections; i++) {
         if (eng_experiment_axis(sweep->sections[i].experiment, key) < 0 &&
             !is_one_of(key, section_keys, N_SECTION_KEYS))

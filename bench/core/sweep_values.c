@@ -33,7 +33,7 @@ static EngStatus check_word(const EngAxisDef *def, const char *text, EngErr *err
 {
     if (!*text) return ENG_FAIL(err, ENG_USAGE, "%s has an empty value", def->name);
     for (const char *p = text; *p; p++)
-        if (iscntrl((unsigned char)*p) || strchr("\"',;()=", *p))
+        if (!isgraph((unsigned char)*p) || strchr("\"',;()=\\", *p))
             return ENG_FAIL(err, ENG_USAGE, "%s '%s' has a character that no word may have",
                             def->name, text);
     if (!def->words) return ENG_OK;

@@ -1,0 +1,521 @@
+/* Expansion of a sweep into points and blocks; see plan.h. Three passes: named points from the
+ * axes, blocks from the points, roofs into the blocks. Identity is by key throughout, so the order
+ * in which a sweep names things only decides the order of the table. */
+#include "bench/core/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "bench/core/plan_keys.h"
+
+#define SYNTHETIC "synthetic"
+
+typedef struct Expansion {
+    EngPlan *plan;
+    EngKeyTable points, blocks, shapes;
+    EngKeyText text;     /* scratch for keys */
+    EngPlanPoint *spare; /* of a point that was there already */
+    int points_size, blocks_size, n_shapes, n_missing;
+    EngErr *err;
+} Expansion;
+
+static EngStatus no_memory(EngErr *err)
+{
+    return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for the plan");
+}
+
+/* Doubles an arena array when `n` fills it; the old one stays in the arena. */
+static void *grow(EngArena *arena, void *old, int n, int *size, size_t item)
+{
+    if (n < *size) return old;
+    int larger = *size ? 2 * *size : 64;
+    void *grown = eng_arena_alloc(arena, (size_t)larger * item);
+    if (!grown) return NULL;
+    if (n) memcpy(grown, old, (size_t)n * item);
+    *size = larger;
+    return grown;
+}
+
+/* ---- values of a section -----------------------------------------------------------------------
+ */
+
+/* What the expansion walks: axes in lockstep are one wheel of the odometer. */
+typedef struct Wheel {
+    const EngSweepAxis *axes[ENG_MAX_AXES];
+    int n_axes, n, at;
+} Wheel;
+
+typedef struct Walk {
+    EngSweepAxis axes[ENG_MAX_AXES]; /* the section's, variant `all` written out */
+    int n_axes;
+    Wheel wheels[ENG_MAX_AXES];
+    int n_wheels;
+    EngPoint defaults;
+} Walk;
+
+static EngStatus default_values(const EngSweep *sweep, const EngExperiment *experiment,
+                                EngArena *arena, EngPoint *point, EngErr *err)
+{
+    *point = (EngPoint){.experiment = experiment};
+    for (int i = 0; i < experiment->n_axes; i++) {
+        EngStatus status = eng_axis_value(sweep->catalog, experiment, i, experiment->axes[i].def,
+                                          arena, &point->values[i], err);
+        if (status == ENG_USAGE) status = ENG_INTERNAL;
+        if (status)
+            return eng_err_prefix(err, "default of %s.%s", experiment->name,
+                                  experiment->axes[i].name),
+                   status;
+    }
+    return ENG_OK;
+}
+
+static const EngKernel *const *kernels_of(const EngSweep *sweep, const EngExperiment *experiment,
+                                          int *n)
+{
+    *n = 0;
+    if (experiment->op < 0 || !sweep->catalog->kernels) return NULL;
+    return sweep->catalog->kernels((EngOp)experiment->op, n);
+}
+
+/* Replaces `all` by the names of every variant that is no roof. */
+static EngStatus write_out_variants(const EngSweep *sweep, const EngExperiment *experiment,
+                                    EngArena *arena, EngSweepAxis *axis, EngErr *err)
+{
+    int n_kernels, n = 0;
+    const EngKernel *const *kernels = kernels_of(sweep, experiment, &n_kernels);
+    EngValue *values = eng_arena_alloc(arena, (size_t)(axis->n + n_kernels + 1) * sizeof *values);
+    if (!values) return no_memory(err);
+    bool all = false;
+    for (int i = 0; i < axis->n; i++) {
+        if (strcmp(axis->values[i].text, ENG_VARIANT_ALL))
+            values[n++] = axis->values[i];
+        else
+            all = true;
+    }
+    if (all) n = 0; /* all of them, in registry order */
+    for (int i = 0; all && i < n_kernels; i++)
+        if (!kernels[i]->roof) values[n++] = (EngValue){.text = kernels[i]->name};
+    if (!n)
+        return ENG_FAIL(err, ENG_NOT_FOUND, "experiment %s: its operation has no variant",
+                        experiment->name);
+    axis->values = values;
+    axis->n = n;
+    return ENG_OK;
+}
+
+/* The section's axes as wheels, in the order first named; the variant axis is always one. */
+static EngStatus open_walk(const EngSweep *sweep, const EngSweepSection *section, EngArena *arena,
+                           Walk *walk, EngErr *err)
+{
+    const EngExperiment *experiment = section->experiment;
+    int variant = experiment->op >= 0 ? eng_experiment_axis(experiment, ENG_AXIS_VARIANT) : -1;
+    int wheel_of_zip[ENG_MAX_AXES];
+    bool has_variant = false;
+    walk->n_axes = section->n_axes;
+    walk->n_wheels = 0;
+    memcpy(walk->axes, section->axes, sizeof walk->axes);
+    memset(wheel_of_zip, -1, sizeof wheel_of_zip);
+    EngStatus status = default_values(sweep, experiment, arena, &walk->defaults, err);
+    if (status) return status;
+    for (int i = 0; i < walk->n_axes; i++) has_variant |= walk->axes[i].axis == variant;
+    if (variant >= 0 && !has_variant)
+        walk->axes[walk->n_axes++] =
+            (EngSweepAxis){variant, &walk->defaults.values[variant], 1, -1};
+    for (int i = 0; i < walk->n_axes; i++) {
+        EngSweepAxis *axis = &walk->axes[i];
+        if (axis->axis == variant &&
+            (status = write_out_variants(sweep, experiment, arena, axis, err)))
+            return status;
+        int wheel = axis->zip < 0 ? -1 : wheel_of_zip[axis->zip];
+        if (wheel < 0) {
+            wheel = walk->n_wheels++;
+            walk->wheels[wheel] = (Wheel){.n = axis->n};
+            if (axis->zip >= 0) wheel_of_zip[axis->zip] = wheel;
+        }
+        walk->wheels[wheel].axes[walk->wheels[wheel].n_axes++] = axis;
+    }
+    return ENG_OK;
+}
+
+static void current_point(const Walk *walk, EngPoint *point)
+{
+    *point = walk->defaults;
+    for (int w = 0; w < walk->n_wheels; w++)
+        for (int i = 0; i < walk->wheels[w].n_axes; i++) {
+            const EngSweepAxis *axis = walk->wheels[w].axes[i];
+            point->values[axis->axis] = axis->values[walk->wheels[w].at];
+        }
+}
+
+static bool step_walk(Walk *walk)
+{
+    for (int w = walk->n_wheels - 1; w >= 0; w--) {
+        if (++walk->wheels[w].at < walk->wheels[w].n) return true;
+        walk->wheels[w].at = 0;
+    }
+    return false;
+}
+
+/* ---- one point ---------------------------------------------------------------------------------
+ */
+
+/* Stands `synthetic` in for a corpus that is not there, and notes its name once. */
+static EngStatus replace_corpus(Expansion *x, EngPoint *point)
+{
+    EngPlan *plan = x->plan;
+    const EngIdentity *identity = plan->identity;
+    int axis = eng_experiment_axis(point->experiment, ENG_AXIS_CORPUS);
+    if (axis < 0 || !identity->corpus_exists) return ENG_OK;
+    const char *corpus = point->values[axis].text;
+    if (!strcmp(corpus, SYNTHETIC) || identity->corpus_exists(identity->context, corpus))
+        return ENG_OK;
+    point->values[axis].text = SYNTHETIC;
+    for (int i = 0; i < x->n_missing; i++)
+        if (!strcmp(plan->missing_corpora[i], corpus)) return ENG_OK;
+    const char **names =
+        eng_arena_alloc(plan->arena, ((size_t)x->n_missing + 2) * sizeof(const char *));
+    if (!names) return no_memory(x->err);
+    if (x->n_missing) memcpy(names, plan->missing_corpora, (size_t)x->n_missing * sizeof *names);
+    names[x->n_missing++] = corpus;
+    plan->missing_corpora = names;
+    return ENG_OK;
+}
+
+/* Puts the point's values in front of an error that a callback gave. */
+static EngStatus blame(EngErr *err, EngStatus status, const EngPlanPoint *point)
+{
+    EngStr label = {0};
+    if (err && !eng_plan_label(point, &label, NULL))
+        eng_err_prefix(err, "%s %s", point->point.experiment->name, label.text ? label.text : "");
+    eng_str_free(&label);
+    return status;
+}
+
+static EngStatus find_kernel(Expansion *x, EngPlanPoint *point)
+{
+    const EngExperiment *experiment = point->point.experiment;
+    int axis = eng_experiment_axis(experiment, ENG_AXIS_VARIANT), n;
+    point->variant = axis < 0 ? "" : point->point.values[axis].text;
+    point->backend = eng_plan_backend(NULL);
+    const EngKernel *const *kernels = kernels_of(x->plan->sweep, experiment, &n);
+    for (int i = 0; axis >= 0 && i < n; i++)
+        if (!strcmp(kernels[i]->name, point->variant)) point->kernel = kernels[i];
+    point->backend = eng_plan_backend(point->kernel);
+    return ENG_OK;
+}
+
+static EngStatus find_digests(Expansion *x, EngPlanPoint *point)
+{
+    const EngIdentity *id = x->plan->identity;
+    const EngPoint *p = &point->point;
+    const char *preset = point->need.preset, *corpus = point->need.corpus;
+    EngStatus status = ENG_OK;
+    if (point->skip) { /* need() was not asked: what the axes say */
+        int axis = eng_experiment_axis(p->experiment, ENG_AXIS_PRESET);
+        preset = axis < 0 ? NULL : p->values[axis].text;
+        axis = eng_experiment_axis(p->experiment, ENG_AXIS_CORPUS);
+        corpus = axis < 0 ? NULL : p->values[axis].text;
+    }
+    if (preset && id->preset_digest)
+        status = id->preset_digest(id->context, preset, &point->preset_digest, x->err);
+    if (!status && corpus && id->stream_digest)
+        status = id->stream_digest(id->context, preset, corpus, &point->stream_digest, x->err);
+    if (!status && point->need.table && id->store_digest)
+        status = id->store_digest(id->context, p, &point->need, &point->store_digest, x->err);
+    if (!status && id->variant_digest)
+        status = id->variant_digest(id->context, p->experiment, point->variant,
+                                    &point->variant_digest, x->err);
+    return status;
+}
+
+/* Everything about a point but its values. */
+static EngStatus complete_point(Expansion *x, EngPlanPoint *point)
+{
+    const EngExperiment *experiment = point->point.experiment;
+    EngErr why = {0};
+    EngStatus status = find_kernel(x, point);
+    if (status) return status;
+    status = experiment->check ? experiment->check(&point->point, &why) : ENG_OK;
+    if (status == ENG_UNSUPPORTED || status == ENG_NO_DEVICE) {
+        point->skip = eng_arena_strdup(x->plan->arena, *why.text ? why.text : "not supported");
+        if (!point->skip) return no_memory(x->err);
+        status = ENG_OK;
+    } else if (status) {
+        if (x->err) *x->err = why;
+        return blame(x->err, status, point);
+    }
+    if (!point->skip && experiment->need)
+        status = experiment->need(&point->point, &point->need, x->err);
+    if (!status) status = find_digests(x, point);
+    if (status) return blame(x->err, status, point);
+    if (!point->skip && experiment->estimate_ns)
+        point->estimate_ns = experiment->estimate_ns(&point->point);
+    return eng_plan_keys(point, x->plan->identity->machine_id, &x->text, x->err);
+}
+
+static EngStatus shape_of(Expansion *x, EngPlanPoint *point)
+{
+    char key[ENG_KEY_HEX];
+    int variant = eng_experiment_axis(point->point.experiment, ENG_AXIS_VARIANT);
+    EngStatus status = eng_plan_axes_key(point, variant, "", &x->text, key, x->err);
+    if (status) return status;
+    void *found = eng_key_table_get(&x->shapes, key);
+    if (!found) {
+        char *copy = eng_arena_strdup(x->plan->arena, key);
+        x->n_shapes++;
+        found = (void *)(intptr_t)x->n_shapes;
+        if (!copy || !eng_key_table_put(&x->shapes, copy, found)) return no_memory(x->err);
+    }
+    point->shape = (int)(intptr_t)found - 1;
+    return ENG_OK;
+}
+
+static EngStatus append_point(Expansion *x, EngPlanPoint *point)
+{
+    EngPlan *plan = x->plan;
+    EngPlanPoint **points =
+        grow(plan->arena, plan->points, plan->n_points, &x->points_size, sizeof *points);
+    if (!points || !eng_key_table_put(&x->points, point->point_key, point))
+        return no_memory(x->err);
+    plan->points = points;
+    plan->points[plan->n_points++] = point;
+    return ENG_OK;
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------
+ */
+
+/* Blocks under construction keep their growth state behind the public part. */
+typedef struct Block {
+    EngPlanBlock block;
+    int size;
+    uint64_t place; /* random, from seed and key: the order of blocks */
+} Block;
+
+static EngStatus block_of(Expansion *x, const EngSweepSection *section, const EngPlanPoint *point,
+                          Block **out)
+{
+    const EngExperiment *experiment = section->experiment;
+    const EngSweepSettings *s = &section->settings;
+    char key[ENG_KEY_HEX], rest[160];
+    const char *compare = section->compare < 0 ? "" : experiment->axes[section->compare].name;
+    snprintf(rest, sizeof rest, "compare=%s\npairs=%d\nsegments=%d\nbudget_ms=%lld\nseed=%llu\n",
+             compare, s->pairs, s->segments, (long long)s->budget_ms, (unsigned long long)s->seed);
+    EngStatus status = eng_plan_axes_key(point, section->compare, rest, &x->text, key, x->err);
+    if (status) return status;
+    Block *block = eng_key_table_get(&x->blocks, key);
+    if (!block) {
+        char *copy = eng_arena_strdup(x->plan->arena, key);
+        block = eng_arena_alloc(x->plan->arena, sizeof *block);
+        if (!copy || !block || !eng_key_table_put(&x->blocks, copy, block))
+            return no_memory(x->err);
+        EngRng rng;
+        eng_rng_seed_at(&rng, s->seed, strtoull(key + 16, NULL, 16));
+        *block = (Block){.block = {.experiment = experiment,
+                                   .compare_axis = compare,
+                                   .settings = *s,
+                                   .seed = eng_rng_u64(&rng) >> 1}}; /* fits SQLite's integers */
+        block->place = eng_rng_u64(&rng);
+    }
+    *out = block;
+    return ENG_OK;
+}
+
+static EngStatus join_block(Expansion *x, Block *block, EngPlanPoint *point)
+{
+    EngPlanBlock *b = &block->block;
+    EngPlanPoint **points =
+        grow(x->plan->arena, b->points, b->n_points, &block->size, sizeof *points);
+    if (!points) return no_memory(x->err);
+    b->points = points;
+    b->points[b->n_points++] = point;
+    b->estimate_ns += point->estimate_ns;
+    if (point->need.table) {
+        b->table = true;
+        b->row_format = point->need.row_format;
+    }
+    return ENG_OK;
+}
+
+static EngStatus add_point(Expansion *x, const EngSweepSection *section, const EngPoint *values)
+{
+    EngPlan *plan = x->plan;
+    EngPlanPoint *point = x->spare ? x->spare : eng_arena_alloc(plan->arena, sizeof *point);
+    Block *block;
+    if (!point) return no_memory(x->err);
+    *point = (EngPlanPoint){.point = *values};
+    x->spare = NULL;
+    EngStatus status = replace_corpus(x, &point->point);
+    if (!status) status = complete_point(x, point);
+    if (status) return status;
+    if (eng_key_table_get(&x->points, point->point_key)) {
+        plan->n_merged++;
+        x->spare = point;
+        return ENG_OK;
+    }
+    plan->n_skipped += point->skip != NULL;
+    status = shape_of(x, point);
+    if (!status) status = append_point(x, point);
+    if (!status) status = block_of(x, section, point, &block);
+    if (!status) status = join_block(x, block, point);
+    return status;
+}
+
+static EngStatus expand_section(Expansion *x, const EngSweepSection *section)
+{
+    Walk *walk = eng_arena_alloc(x->plan->arena, sizeof *walk);
+    if (!walk) return no_memory(x->err);
+    EngStatus status = open_walk(x->plan->sweep, section, x->plan->arena, walk, x->err);
+    if (status) return status;
+    do {
+        EngPoint point;
+        bool keep = true;
+        current_point(walk, &point);
+        if (section->where) {
+            status = eng_where_eval(section->where, &point, &keep, x->err);
+            if (status)
+                return eng_err_prefix(x->err, "%s: [%s] where = %s", x->plan->sweep->source,
+                                      section->experiment->name, section->where_text),
+                       status;
+        }
+        if (keep)
+            status = add_point(x, section, &point);
+        else
+            x->plan->n_excluded++;
+        if (status) return status;
+    } while (step_walk(walk));
+    return ENG_OK;
+}
+
+/* ---- roofs -------------------------------------------------------------------------------------
+ */
+
+/* The roof variant for the shape of `of`; nothing when it cannot run there. */
+static EngStatus join_roof(Expansion *x, Block *block, const EngPlanPoint *of,
+                           const EngKernel *kernel)
+{
+    int axis = eng_experiment_axis(of->point.experiment, ENG_AXIS_VARIANT);
+    EngPlanPoint *roof = eng_arena_alloc(x->plan->arena, sizeof *roof);
+    if (!roof) return no_memory(x->err);
+    roof->point = of->point;
+    roof->point.values[axis] = (EngValue){.text = kernel->name};
+    roof->is_roof = true;
+    roof->shape = of->shape;
+    EngStatus status = complete_point(x, roof);
+    if (status || roof->skip) return status;
+    EngPlanPoint *known = eng_key_table_get(&x->points, roof->point_key);
+    if (known) return join_block(x, block, known);
+    status = append_point(x, roof);
+    return status ? status : join_block(x, block, roof);
+}
+
+static EngStatus add_roofs(Expansion *x, Block *block)
+{
+    const EngExperiment *experiment = block->block.experiment;
+    int n_kernels, n_named = block->block.n_points;
+    const EngKernel *const *kernels = kernels_of(x->plan->sweep, experiment, &n_kernels);
+    if (experiment->counted || eng_experiment_axis(experiment, ENG_AXIS_VARIANT) < 0) return ENG_OK;
+    for (int i = 0; i < n_named; i++) {
+        const EngPlanPoint *point = block->block.points[i];
+        bool first = !point->skip; /* of its shape and backend, among those that can run */
+        for (int k = 0; first && k < i; k++) {
+            const EngPlanPoint *other = block->block.points[k];
+            first = other->skip || other->shape != point->shape || other->backend != point->backend;
+        }
+        for (int k = 0; first && k < n_kernels; k++) {
+            if (!kernels[k]->roof || eng_plan_backend(kernels[k]) != point->backend) continue;
+            EngStatus status = join_roof(x, block, point, kernels[k]);
+            if (status) return status;
+        }
+    }
+    return ENG_OK;
+}
+
+/* ---- the whole ---------------------------------------------------------------------------------
+ */
+
+/* Blocks of one row format lie together, since the table memory holds one format at a time. */
+static int compare_blocks(const void *a, const void *b)
+{
+    const Block *x = *(Block *const *)a, *y = *(Block *const *)b;
+    int fx = x->block.table ? 1 + (int)x->block.row_format : 0;
+    int fy = y->block.table ? 1 + (int)y->block.row_format : 0;
+    if (fx != fy) return fx - fy;
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+static EngStatus finish_blocks(Expansion *x)
+{
+    EngPlan *plan = x->plan;
+    size_t n = x->blocks.n;
+    void *memory;
+    EngStatus status = eng_alloc_or(&memory, n, sizeof(Block *), "the plan's blocks", x->err);
+    if (status) return status;
+    Block **order = memory;
+    eng_key_table_values(&x->blocks, memory);
+    qsort(order, n, sizeof *order, compare_blocks);
+    plan->blocks = eng_arena_alloc(plan->arena, n * sizeof *plan->blocks);
+    if (!plan->blocks) status = no_memory(x->err);
+    for (size_t i = 0; !status && i < n; i++) {
+        status = add_roofs(x, order[i]);
+        plan->blocks[i] = order[i]->block;
+    }
+    plan->n_blocks = (int)n;
+    eng_free(memory);
+    return status;
+}
+
+static EngStatus expand(Expansion *x)
+{
+    EngPlan *plan = x->plan;
+    EngStatus status = ENG_OK;
+    for (int i = 0; !status && i < plan->sweep->n_sections; i++)
+        status = expand_section(x, &plan->sweep->sections[i]);
+    if (status) return status;
+    plan->n_named = plan->n_points;
+    if (!plan->n_named)
+        return ENG_FAIL(x->err, ENG_NOT_FOUND, "%s: `where` leaves none of %d points",
+                        plan->sweep->source, plan->n_excluded);
+    status = finish_blocks(x);
+    return status ? status : eng_plan_settings_key(plan, x->err);
+}
+
+EngStatus eng_plan_expand(const EngSweep *sweep, const EngIdentity *identity, EngPlan **out,
+                          EngErr *err)
+{
+    EngArena *arena = eng_arena_create();
+    EngPlan *plan = arena ? eng_arena_alloc(arena, sizeof *plan) : NULL;
+    const char **none = plan ? eng_arena_alloc(arena, sizeof *none) : NULL;
+    *out = NULL;
+    if (!none) {
+        eng_arena_destroy(arena);
+        return no_memory(err);
+    }
+    *plan =
+        (EngPlan){.arena = arena, .sweep = sweep, .identity = identity, .missing_corpora = none};
+    Expansion x = {.plan = plan, .err = err};
+    EngStatus status = expand(&x);
+    plan->index = x.points; /* for eng_plan_find */
+    eng_key_table_free(&x.blocks);
+    eng_key_table_free(&x.shapes);
+    eng_key_text_free(&x.text);
+    if (status)
+        eng_plan_free(plan);
+    else
+        *out = plan;
+    return status;
+}
+
+void eng_plan_free(EngPlan *plan)
+{
+    if (!plan) return;
+    eng_key_table_free(&plan->index);
+    eng_arena_destroy(plan->arena);
+}
+
+const EngPlanPoint *eng_plan_find(const EngPlan *plan, const char *point_key)
+{
+    return eng_key_table_get(&plan->index, point_key);
+}
