@@ -98,8 +98,9 @@ typedef struct EngTiming {
     int64_t inner, wall_ns, cpu_ns;
 } EngTiming;
 
-/* Receives one histogram row set: counts[n_bins] over [lo, hi] in `scale` ("linear" or
- * "signed_log"). */
+/* Receives one histogram row set: counts[n_bins] over [lo, hi] in `scale`: "linear", or
+ * "signed_log", whose bins are equal steps of y = copysign(log10(1 + 100 |x|), x) between y(lo) and
+ * y(hi). */
 typedef void (*EngHistogramSink)(void *context, const char *name, int layer, int stream,
                                  const char *scale, double lo, double hi, const int64_t *counts,
                                  int n_bins);
