@@ -82,6 +82,29 @@ static void test_normalize(void **state)
     check_normal("a\xee\x80\x80", "a "); /* is no white space while the ends are cut */
 }
 
+/* All 25 White_Space characters are cut at the ends; near misses are not. */
+static void test_white_space(void **state)
+{
+    (void)state;
+    static const char *const spaces[] = {"\t",           "\n",           "\v",
+                                         "\f",           "\r",           " ",
+                                         "\xc2\x85",     "\xc2\xa0",     "\xe1\x9a\x80",
+                                         "\xe2\x80\x80", "\xe2\x80\x81", "\xe2\x80\x82",
+                                         "\xe2\x80\x83", "\xe2\x80\x84", "\xe2\x80\x85",
+                                         "\xe2\x80\x86", "\xe2\x80\x87", "\xe2\x80\x88",
+                                         "\xe2\x80\x89", "\xe2\x80\x8a", "\xe2\x80\xa8",
+                                         "\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f",
+                                         "\xe3\x80\x80"};
+    static const char *const others[] = {"\x1c", "\xe1\xa0\x8e", "\xe2\x80\x8b", "\xe2\x81\xa0",
+                                         "\xef\xbb\xbf"};
+    char text[16];
+    for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++) {
+        snprintf(text, sizeof text, "%sa%s", spaces[i], spaces[i]);
+        check_normal(text, "a");
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) check_normal(others[i], others[i]);
+}
+
 static void test_utf8(void **state)
 {
     (void)state;
@@ -307,10 +330,10 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pitfalls),  cmocka_unit_test(test_normalize),
-        cmocka_unit_test(test_utf8),      cmocka_unit_test(test_apply),
-        cmocka_unit_test(test_checked),   cmocka_unit_test(test_v3),
-        cmocka_unit_test(test_malformed), cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_no_memory)};
+        cmocka_unit_test(test_pitfalls),    cmocka_unit_test(test_normalize),
+        cmocka_unit_test(test_white_space), cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_apply),       cmocka_unit_test(test_checked),
+        cmocka_unit_test(test_v3),          cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_truncated),   cmocka_unit_test(test_no_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
