@@ -85,35 +85,35 @@ static inline int is_plain_scale(uint8_t byte)
     return byte >= 10 && byte <= 246;
 }
 
-ENG_CLONES void eng_cpu_decode_f32(const uint8_t *values, const uint8_t *scales, int groups,
-                                   void *out)
+/* Elements of an output buffer of any alignment. */
+typedef uint32_t AnyU32 __attribute__((aligned(1), may_alias));
+typedef uint16_t AnyU16 __attribute__((aligned(1), may_alias));
+
+ENG_CLONES void eng_cpu_decode_f32(const uint8_t *restrict values, const uint8_t *restrict scales,
+                                   int groups, void *restrict out)
 {
-    uint8_t *to = out;
-    for (int g = 0; g < groups; g++, values += GROUP, to += GROUP * sizeof(uint32_t)) {
+    AnyU32 *to = out;
+    for (int g = 0; g < groups; g++, values += GROUP, to += GROUP) {
         if (!is_plain_scale(scales[g])) {
             eng_cpu_decode_f32_table(values, scales + g, 1, to);
             continue;
         }
         uint32_t base = (uint32_t)(scales[g] - 7) << 23;
-        uint32_t bits[GROUP];
-        for (int i = 0; i < GROUP; i++) bits[i] = arithmetic_bits(values[i], base);
-        memcpy(to, bits, sizeof bits);
+        for (int i = 0; i < GROUP; i++) to[i] = arithmetic_bits(values[i], base);
     }
 }
 
-ENG_CLONES void eng_cpu_decode_bf16(const uint8_t *values, const uint8_t *scales, int groups,
-                                    void *out)
+ENG_CLONES void eng_cpu_decode_bf16(const uint8_t *restrict values, const uint8_t *restrict scales,
+                                    int groups, void *restrict out)
 {
-    uint8_t *to = out;
-    for (int g = 0; g < groups; g++, values += GROUP, to += GROUP * sizeof(uint16_t)) {
+    AnyU16 *to = out;
+    for (int g = 0; g < groups; g++, values += GROUP, to += GROUP) {
         if (!is_plain_scale(scales[g])) {
             eng_cpu_decode_bf16_table(values, scales + g, 1, to);
             continue;
         }
         uint32_t base = (uint32_t)(scales[g] - 7) << 23;
-        uint16_t bits[GROUP]; /* four significant bits: cutting f32 is exact */
-        for (int i = 0; i < GROUP; i++)
-            bits[i] = (uint16_t)(arithmetic_bits(values[i], base) >> 16);
-        memcpy(to, bits, sizeof bits);
+        /* Four significant bits: cutting f32 is exact. */
+        for (int i = 0; i < GROUP; i++) to[i] = (uint16_t)(arithmetic_bits(values[i], base) >> 16);
     }
 }

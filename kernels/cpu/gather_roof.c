@@ -7,7 +7,7 @@
 
 #define BLOCK 64
 
-/* Stores every block of a row `times` times: output 1, 2 or 4 times as wide as the row. */
+/* Stores every block of a row `times` times: output 2 or 4 times as wide as the row. */
 ENG_CLONES static void copy_times(const uint8_t *from, size_t n, int times, uint8_t *out)
 {
     size_t i = 0;
@@ -41,7 +41,9 @@ static void copy_row(const EngTable *table, int64_t row, size_t out_bytes, uint8
     size_t n = eng_row_value_bytes(table->format, table->row_dims);
     size_t scale_bytes = eng_row_scale_bytes(table->format, table->row_dims);
     const uint8_t *values = table->values + (size_t)row * n;
-    if (out_bytes >= n)
+    if (out_bytes == n)
+        memcpy(out, values, n);
+    else if (out_bytes > n)
         copy_times(values, n, (int)(out_bytes / n), out);
     else
         fold_halves(values, out_bytes, out);
