@@ -31,7 +31,7 @@ CREATE TABLE runs (
     command_json TEXT NOT NULL,           -- argv
     sweep_name TEXT NOT NULL,
     sweep_text TEXT NOT NULL,             -- the effective sweep, as it would be written in a file
-    plan_key TEXT NOT NULL,               -- key of the effective sweep: an unfinished run is found by it
+    plan_key TEXT NOT NULL,               -- key of points and settings: an unfinished run is found by it
     environment_json TEXT NOT NULL        -- kernel, load, governor: evidence, not identity
 ) STRICT;
 
@@ -105,6 +105,7 @@ CREATE TABLE blocks (
     pairs_wanted INTEGER NOT NULL,        -- samples per point and segment
     state TEXT NOT NULL CHECK (state IN ('pending', 'running', 'done'))
 ) STRICT;
+CREATE INDEX blocks_by_run ON blocks (run_id, ordinal);
 
 -- The ledger: one row per point of a block, written before anything runs.
 CREATE TABLE block_points (
@@ -119,6 +120,7 @@ CREATE TABLE block_points (
     CHECK ((state = 'done') = (outcome IS NOT NULL)),
     CHECK (outcome IS NULL OR outcome = 'measured' OR reason IS NOT NULL)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX block_points_by_point ON block_points (point_key);
 
 -- Which points a run owns, and the block that measured each (its own, or one found).
 CREATE TABLE run_points (
