@@ -48,7 +48,8 @@ EngStatus eng_err_prefix(EngErr *err, const char *fmt, ...)
     snprintf(rest, sizeof rest, "%s", err->text);
     int n = snprintf(err->text, sizeof err->text, "%s: ", head);
     if (n >= 0 && (size_t)n < sizeof err->text)
-        snprintf(err->text + n, sizeof err->text - (size_t)n, "%s", rest);
+        snprintf(err->text + n, sizeof err->text - (size_t)n, "%.*s",
+                 (int)(sizeof err->text - 1 - (size_t)n), rest);
     return err->status;
 }
 

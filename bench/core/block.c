@@ -61,7 +61,7 @@ static EngStatus end_point(Block *block, Active *active, EngOutcome outcome, con
     EngRunResult *result = block->context->result;
     bool measured = outcome == ENG_OUTCOME_MEASURED;
     active->ended = true;
-    if (!active->ledger->plan->joined) {
+    if (!active->ledger->plan->is_roof) {
         result->measured += measured;
         result->skipped += outcome == ENG_OUTCOME_SKIPPED;
         result->failed += outcome == ENG_OUTCOME_FAILED;
@@ -313,7 +313,7 @@ static EngStatus store_roofs(Block *block, EngErr *err)
 static bool has_named(const Block *block)
 {
     for (int i = 0; i < block->n_active; i++)
-        if (!block->active[i].ended && !block->active[i].ledger->plan->joined) return true;
+        if (!block->active[i].ended && !block->active[i].ledger->plan->is_roof) return true;
     return false;
 }
 
@@ -322,7 +322,7 @@ static EngStatus finish(Block *block, EngErr *err)
     EngStatus status = store_roofs(block, err);
     for (int i = 0; i < block->n_active && !status; i++) {
         Active *a = &block->active[i];
-        if (a->ended || a->ledger->plan->joined) continue;
+        if (a->ended || a->ledger->plan->is_roof) continue;
         status = a->n_samples ? end_point(block, a, ENG_OUTCOME_MEASURED, NULL, err)
                               : end_point(block, a, ENG_OUTCOME_FAILED, "no sample was taken", err);
     }

@@ -95,7 +95,7 @@ static EngStatus compress(EngResources *resources, const EngPreset *preset, Open
                           EngErr *err)
 {
     const EngStream *stream = &opened->stream;
-    const EngTokmap *map;
+    const EngTokmap *map = NULL;
     EngTokens *tokens = &opened->tokens;
     bool generated = !strcmp(stream->kind, "synthetic") || !strcmp(stream->kind, "uniform");
     if (!generated && !preset->tokmap_digest[0])

@@ -42,7 +42,7 @@ static EngStatus stream_digest(void *context, const char *preset, const char *co
 
 static EngStatus preset_digest(void *context, const char *name, const char **digest, EngErr *err)
 {
-    const EngPreset *preset;
+    const EngPreset *preset = NULL;
     EngStatus status = find_preset(context, name, &preset, err);
     if (!status) *digest = preset->digest;
     return status;
@@ -117,9 +117,9 @@ static EngStatus refuse_too_large(EngSession *session, EngErr *err)
                                        bytes, available);
             if (!p->skip) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for the plan");
             reason = p->skip;
-            if (!p->joined) plan->n_skipped++;
+            if (!p->is_roof) plan->n_skipped++;
         }
-        if (!p->skip && !p->joined) runnable++;
+        if (!p->skip && !p->is_roof) runnable++;
     }
     if (reason && !runnable)
         return ENG_FAIL(err, ENG_NO_MEMORY, "no point fits this machine: %s", reason);
