@@ -1,0 +1,44 @@
+/* Queries of a report: opens a results database for reading, picks the run, and returns results as
+ * text cells. One figure is one query; its result is kept as the temporary table `figure`, so that
+ * the sentence of the figure and the list of its streams are drawn from the very rows that are
+ * plotted.
+ */
+#ifndef ENG_REPORTS_QUERY_H
+#define ENG_REPORTS_QUERY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/mem.h"
+#include <engram/status.h>
+
+typedef struct EngReportDb EngReportDb;
+
+/* Read-only; statuses as eng_db_open, and ENG_NOT_FOUND when it holds no run that `run` names
+ * ("latest", a run id or the beginning of one), ENG_USAGE when that is the beginning of several. */
+EngStatus eng_reportdb_open(const char *path, const char *run, EngReportDb **out, EngErr *err);
+void eng_reportdb_close(EngReportDb *db);
+const char *eng_reportdb_run_id(const EngReportDb *db);
+
+/* Rows as text. Numbers are the shortest that read back to the same value; NULL cells are NULL
+ * pointers. */
+typedef struct EngCells {
+    int n_columns;
+    int64_t n_rows;
+    const char **names; /* [n_columns] */
+    const char **cells; /* [n_rows, n_columns] */
+} EngCells;
+
+/* One statement with :run bound to the run. `label` is the file the text came from, for errors
+ * (ENG_BAD_DATA). Memory is the arena's. */
+EngStatus eng_reportdb_query(EngReportDb *db, const char *label, const char *sql, EngArena *arena,
+                             EngCells *cells, EngErr *err);
+/* The same, keeping the rows as the temporary table `figure`, which must have a column point_key.
+ */
+EngStatus eng_reportdb_figure(EngReportDb *db, const char *label, const char *sql, EngArena *arena,
+                              EngCells *cells, EngErr *err);
+
+const char *eng_cells_get(const EngCells *cells, int64_t row, const char *column);
+/* Tab-separated text with a header line, NULL written as NaN; what gnuplot reads. */
+EngStatus eng_cells_write(const EngCells *cells, const char *path, EngErr *err);
+
+#endif

@@ -1,0 +1,20 @@
+-- title: Share of each operation in the chain
+-- Of the chain's points that differ in tokens alone, the set with the most.
+WITH c AS (
+    SELECT v.point_key, v.kind, CAST(v.axes_json ->> '$.tokens' AS INTEGER) AS tokens, v.axes_json ->> '$.corpus' AS corpus,
+        json_remove(v.axes_json, '$.tokens') AS rest,
+        max(v.median) FILTER (WHERE v.metric = 'share_hash') AS hash,
+        max(v.median) FILTER (WHERE v.metric = 'share_gather') AS gather,
+        max(v.median) FILTER (WHERE v.metric = 'share_project') AS project,
+        max(v.median) FILTER (WHERE v.metric = 'share_gate') AS gate,
+        max(v.median) FILTER (WHERE v.metric = 'wall_us') AS wall_us
+    FROM v_summary v
+    WHERE v.run_id = :run AND v.experiment = 'chain' AND v.outcome = 'measured' AND v.kind = 'measured'
+    GROUP BY v.point_key
+)
+SELECT tokens, 100 * hash AS hash, 100 * gather AS gather, 100 * project AS project, 100 * gate AS gate, wall_us, corpus,
+    point_key
+FROM c
+WHERE rest = (SELECT rest FROM c GROUP BY rest ORDER BY count(DISTINCT tokens) DESC, rest LIMIT 1)
+    AND hash + gather + project + gate IS NOT NULL
+ORDER BY tokens;

@@ -1,0 +1,43 @@
+-- What a page can say of the run: one row, whose columns are the keys of {{value KEY}}.
+SELECT r.run_id,
+    substr(r.run_id, 1, 8) AS run_short,
+    r.state,
+    r.started_utc AS started,
+    r.ended_utc AS ended,
+    r.started_utc || coalesce(' to ' || r.ended_utc, ', not ended') AS dates,
+    r.sweep_name AS sweep,
+    r.sweep_text,
+    r.seed,
+    (SELECT group_concat(a.value, ' ') FROM json_each(r.command_json) a) AS command,
+    m.cpu_model,
+    m.cores,
+    printf('%.1f GiB', m.memory_bytes / 1073741824.0) AS memory,
+    coalesce(printf('%.4g MiB', m.cache_bytes / 1048576.0), 'unknown') AS cache,
+    coalesce(m.gpu, 'none') AS gpu,
+    m.machine_id,
+    b.version,
+    coalesce(substr(b.commit_id, 1, 12), 'unknown') AS commit_id,
+    b.compiler,
+    b.flags,
+    c.points,
+    c.measured,
+    c.skipped,
+    c.failed,
+    c.wrong,
+    c.points - c.measured - c.skipped - c.failed - c.wrong AS not_run,
+    c.found,
+    (SELECT count(*) FROM run_points l JOIN samples s USING (block_id, point_key) WHERE l.run_id = r.run_id) AS samples
+FROM runs r
+JOIN machines m USING (machine_id)
+JOIN builds b USING (build_id)
+JOIN (SELECT count(*) AS points,
+          count(*) FILTER (WHERE bp.outcome = 'measured') AS measured,
+          count(*) FILTER (WHERE bp.outcome = 'skipped') AS skipped,
+          count(*) FILTER (WHERE bp.outcome = 'failed') AS failed,
+          count(*) FILTER (WHERE bp.outcome = 'wrong') AS wrong,
+          count(*) FILTER (WHERE k.run_id <> :run) AS found
+      FROM run_points l
+      JOIN block_points bp USING (block_id, point_key)
+      JOIN blocks k USING (block_id)
+      WHERE l.run_id = :run) c
+WHERE r.run_id = :run;
