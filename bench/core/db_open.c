@@ -16,7 +16,7 @@
 #define BUSY_TIMEOUT_MS 5000
 #define MAX_RANKS       10000
 
-extern const EngEmbedded eng_embedded_schema[]; /* bench/core/*.sql */
+extern const EngEmbedded eng_embedded_schema[]; /* the .sql files of this folder */
 
 /* Step i takes version i to i + 1; views are made anew after the last one. */
 static const char *const migrations[ENG_DB_VERSION] = {"schema.sql"};

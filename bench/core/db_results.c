@@ -1,0 +1,95 @@
+/* Samples, residuals, histograms, roofs and drop counts; see db.h. */
+#include "bench/core/db_sql.h"
+
+#include <math.h>
+#include <string.h>
+
+EngStatus eng_db_put_sample(EngDb *db, const EngSampleId *id, int position, bool traced,
+                            const EngTiming *timing, const EngExperiment *experiment,
+                            const double *values, EngErr *err)
+{
+    bool own;
+    EngStatus status = eng_db_own(db, &own, err);
+    if (status) return status;
+    status = eng_db_exec(db, err,
+                         "INSERT INTO samples (block_id, point_key, segment, pair, position,"
+                         " inner_iterations, wall_ns, cpu_ns, traced)"
+                         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                         "ssiiiiiii", id->block_id, id->point_key, (int64_t)id->segment,
+                         (int64_t)id->pair, (int64_t)position, timing->inner, timing->wall_ns,
+                         timing->cpu_ns, (int64_t)traced);
+    for (int i = 0; !status && values && i < experiment->n_metrics; i++) {
+        if (isnan(values[i])) continue;
+        status = eng_db_exec(db, err,
+                             "INSERT INTO sample_values (block_id, point_key, segment, pair,"
+                             " metric, value) VALUES (?, ?, ?, ?, ?, ?)",
+                             "ssiisd", id->block_id, id->point_key, (int64_t)id->segment,
+                             (int64_t)id->pair, experiment->metrics[i].name, values[i]);
+    }
+    return eng_db_end(db, own, status, err);
+}
+
+EngStatus eng_db_put_residual(EngDb *db, const EngSampleId *id, const EngResidual *residual,
+                              EngErr *err)
+{
+    return eng_db_exec(db, err,
+                       "INSERT OR REPLACE INTO residuals (block_id, point_key, segment, measure,"
+                       " max_abs, max_rel, limit_value, n_checked, n_outputs, n_nonfinite, pass,"
+                       " note) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                       "ssisdddiiiis", id->block_id, id->point_key, (int64_t)id->segment,
+                       residual->of ? residual->of : "exact", residual->max_abs, residual->max_rel,
+                       residual->limit, residual->n_checked, residual->n_outputs,
+                       residual->n_nonfinite, (int64_t)residual->pass, residual->note);
+}
+
+EngStatus eng_db_put_histogram(EngDb *db, const EngSampleId *id, const char *name, int layer,
+                               int stream, const char *scale, double lo, double hi,
+                               const int64_t *counts, int n_bins, EngErr *err)
+{
+    EngStr json = {0};
+    for (int i = 0; i < n_bins; i++)
+        eng_str_printf(&json, "%s%lld", i ? "," : "[", (long long)counts[i]);
+    eng_str_add(&json, n_bins ? "]" : "[]");
+    EngStatus status = eng_str_status(&json, err);
+    if (!status)
+        status = eng_db_exec(db, err,
+                             "INSERT OR REPLACE INTO histograms (block_id, point_key, segment,"
+                             " pair, name, layer, stream, scale, lo, hi, counts_json)"
+                             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                             "ssiisiisdds", id->block_id, id->point_key, (int64_t)id->segment,
+                             (int64_t)id->pair, name, (int64_t)layer, (int64_t)stream, scale, lo,
+                             hi, json.text);
+    eng_str_free(&json);
+    return status;
+}
+
+EngStatus eng_db_put_roof(EngDb *db, const char *block_id, const char *roof_point_key,
+                          const char *clock, const char *tuned_json, EngErr *err)
+{
+    /* One roof a shape: another of the same axes but the variant makes way. */
+    static const char clear[] =
+        "DELETE FROM roofs WHERE block_id = ?1 AND roof_point_key IN (SELECT o.point_key"
+        " FROM points o JOIN points p ON p.point_key = ?2"
+        " WHERE json_remove(o.axes_json, '$.variant') = json_remove(p.axes_json, '$.variant')"
+        " AND o.point_key IN (SELECT roof_point_key FROM roofs WHERE block_id = ?1))";
+    bool own;
+    EngStatus status = eng_db_own(db, &own, err);
+    if (status) return status;
+    status = eng_db_exec(db, err, clear, "ss", block_id, roof_point_key);
+    if (!status)
+        status = eng_db_exec(db, err,
+                             "INSERT INTO roofs (block_id, roof_point_key, clock, tuned_json)"
+                             " VALUES (?, ?, ?, ?)",
+                             "ssss", block_id, roof_point_key, clock, tuned_json);
+    return eng_db_end(db, own, status, err);
+}
+
+EngStatus eng_db_put_drops(EngDb *db, const EngSampleId *id, const char *what, int64_t count,
+                           EngErr *err)
+{
+    return eng_db_exec(db, err,
+                       "INSERT INTO drops (block_id, point_key, segment, what, count)"
+                       " VALUES (?, ?, ?, ?, ?) ON CONFLICT (block_id, point_key, segment, what)"
+                       " DO UPDATE SET count = count + excluded.count",
+                       "ssisi", id->block_id, id->point_key, (int64_t)id->segment, what, count);
+}
