@@ -1,0 +1,83 @@
+/* Axes that several experiments share, each defined once. An experiment's table lists the ones it
+ * has: `static const EngAxisDef g_axes[] = {ENG_AXES_TABLE, ENG_AXIS_CORPUS, ...}`. Defaults are
+ * V4.1's shapes at a table size that any machine holds. */
+#ifndef ENG_EXPERIMENTS_AXES_H
+#define ENG_EXPERIMENTS_AXES_H
+
+#include "bench/core/experiment.h"
+
+#define ENG_MAX_POINT_TOKENS (1 << 20)
+#define ENG_LAYER_FIRST      (-1)
+
+extern const char *const eng_words_hold[];       /* row_dims embed_dims total_bytes */
+extern const char *const eng_words_row_format[]; /* fp8 bf16 f32 */
+extern const char *const eng_words_formula[];    /* copysign sign plain */
+
+#define ENG_AXIS_PRESET_DEF                                                                        \
+    {                                                                                              \
+        "preset", ENG_AXIS_WORD, "v41-flash", "", 0, 0, NULL,                                      \
+            "published or laptop-scale configuration: layers, vocabulary, hidden size"             \
+    }
+#define ENG_AXIS_LAYER_DEF                                                                         \
+    {                                                                                              \
+        "layer", ENG_AXIS_INT, "-1", "", -1, 9999, NULL,                                           \
+            "0-based layer number of the preset whose table is used; -1: its first"                \
+    }
+#define ENG_AXIS_ORDERS_DEF                                                                        \
+    {                                                                                              \
+        "orders", ENG_AXIS_WORD, "2-4", "", 0, 0, NULL,                                            \
+            "n-gram lengths, as first-last or one number"                                          \
+    }
+#define ENG_AXIS_HEADS_DEF                                                                         \
+    {                                                                                              \
+        "heads", ENG_AXIS_INT, "8", "", 1, ENG_MAX_HEADS, NULL, "K: rows read per order and token" \
+    }
+#define ENG_AXIS_ROWS_DEF                                                                          \
+    {                                                                                              \
+        "rows", ENG_AXIS_INT, "131072", "rows", 2, 0x1p40, NULL,                                   \
+            "table rows per head: the first candidate for each head's prime"                       \
+    }
+#define ENG_AXIS_ROW_DIMS_DEF                                                                      \
+    {                                                                                              \
+        "row_dims", ENG_AXIS_INT, "256", "values", 1, 65536, NULL,                                 \
+            "values per row (with hold=embed_dims: at the preset's K)"                             \
+    }
+#define ENG_AXIS_HOLD_DEF                                                                          \
+    {                                                                                              \
+        "hold", ENG_AXIS_WORD, "row_dims", "", 0, 0, eng_words_hold,                               \
+            "what stays when K, orders or sizes change: values per row, values per order, or all " \
+            "bytes of the table"                                                                   \
+    }
+#define ENG_AXIS_ROW_FORMAT_DEF                                                                    \
+    {                                                                                              \
+        "row_format", ENG_AXIS_WORD, "fp8", "", 0, 0, eng_words_row_format,                        \
+            "how a table row is stored"                                                            \
+    }
+#define ENG_AXIS_CORPUS_DEF                                                                        \
+    {                                                                                              \
+        "corpus", ENG_AXIS_WORD, "prose", "", 0, 0, NULL,                                          \
+            "token stream: prose docs code multilingual uniform filler synthetic, or imported"     \
+    }
+#define ENG_AXIS_THREADS_DEF                                                                       \
+    {                                                                                              \
+        "threads", ENG_AXIS_INT, "1", "", 1, 1024, NULL, "threads of the kernel"                   \
+    }
+#define ENG_AXIS_VARIANT_DEF(op)                                                                   \
+    {                                                                                              \
+        "variant", ENG_AXIS_WORD, "portable", "", 0, 0, NULL,                                      \
+            "kernel variant of " op "; `all` for each of them"                                     \
+    }
+#define ENG_AXIS_TOKENS_DEF(def, help)                                                             \
+    {                                                                                              \
+        "tokens", ENG_AXIS_INT, def, "tokens", 1, ENG_MAX_POINT_TOKENS, NULL, help                 \
+    }
+
+/* Which rows a token reads ... */
+#define ENG_AXES_ADDRESS                                                                           \
+    ENG_AXIS_PRESET_DEF, ENG_AXIS_LAYER_DEF, ENG_AXIS_ORDERS_DEF, ENG_AXIS_HEADS_DEF,              \
+        ENG_AXIS_ROWS_DEF
+/* ... and how large they are. */
+#define ENG_AXES_TABLE                                                                             \
+    ENG_AXES_ADDRESS, ENG_AXIS_ROW_DIMS_DEF, ENG_AXIS_HOLD_DEF, ENG_AXIS_ROW_FORMAT_DEF
+
+#endif

@@ -1,0 +1,386 @@
+/* chain: what does the whole forward cost per token, and where does it go? Hash, gather of packed
+ * fp8 rows, projection, gate + write-back, on windows of the stream; hidden states are synthetic
+ * (standard normals). The clock is read five times a call, well under a microsecond together, and
+ * the difference of neighbours is a stage's share.
+ */
+#include "bench/experiments/experiments.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "bench/experiments/axes.h"
+#include "bench/experiments/inputs.h"
+#include "bench/experiments/shape.h"
+#include "bench/experiments/support.h"
+#include "bench/experiments/windows.h"
+
+#define EST_FLOPS_PER_NS   4.0
+#define EST_WEIGHTS_PER_NS 8.0
+#define CHECKED_OUTPUTS    96 /* of the projection */
+#define CHECKED_TOKENS     16 /* of the gate: all their outputs */
+#define SEED_STATES        0x686964646e657373u
+#define N_STAGES           4
+#define KEPT_RUNS          64 /* whose stages are remembered: most of a sample's */
+
+static const char *const g_words_variant[] = {"portable", "best", NULL};
+static const EngOp g_ops[N_STAGES] = {ENG_OP_HASH, ENG_OP_GATHER, ENG_OP_PROJECT, ENG_OP_GATE};
+/* What `best` takes: the first that is there and supports the shape. */
+static const char *const g_best[N_STAGES][2] = {
+    {"portable", NULL}, {"portable", NULL}, {"onednn", "portable"}, {"portable", NULL}};
+static const char *const g_portable[N_STAGES][2] = {
+    {"portable", NULL}, {"portable", NULL}, {"portable", NULL}, {"portable", NULL}};
+
+static const EngAxisDef g_axes[] = {
+    ENG_AXES_TABLE,
+    ENG_AXIS_TOKENS_DEF("64", "tokens per call"),
+    ENG_AXIS_CORPUS_DEF,
+    {"formula", ENG_AXIS_WORD, "copysign", "", 0, 0, eng_words_formula, "the gate's formula"},
+    ENG_AXIS_THREADS_DEF,
+    {"variant", ENG_AXIS_WORD, "portable", "", 0, 0, g_words_variant,
+     "portable kernels throughout, or the best one of each stage"},
+};
+
+static const EngMetricDef g_metrics[] = {
+    {"wall_us", "us", -1, "wall", "wall time of one call"},
+    {"cpu_us", "us", -1, "cpu", "CPU time of one call (busiest thread)"},
+    {"us_per_token", "us", -1, "cpu", "CPU time per token of one layer"},
+    {"share_hash", "share", 0, "wall", "share of the chain's wall time"},
+    {"share_gather", "share", 0, "wall", "share of the chain's wall time"},
+    {"share_project", "share", 0, "wall", "share of the chain's wall time"},
+    {"share_gate", "share", 0, "wall", "share of the chain's wall time"},
+};
+
+typedef struct State {
+    EngShape shape;
+    EngRunner stages[N_STAGES];
+    EngWindows windows;
+    int64_t *rows; /* of one window */
+    uint8_t *x, *x_scales;
+    uint16_t *kv, *states, *q_weight, *k_weight;
+    int64_t stage_ns[KEPT_RUNS][N_STAGES]; /* of the last runs, a ring */
+    int64_t runs;
+    uint64_t seed;
+} State;
+
+/* ---- problems ---- */
+
+static EngProblem problem_of(const EngPoint *point, const EngShape *shape, EngOp op)
+{
+    EngProblem problem = {.op = op, .threads = shape->threads};
+    switch (op) {
+    case ENG_OP_HASH:
+        problem.u.hash = (EngHashProblem){.address = &shape->address, .max_tokens = shape->tokens};
+        break;
+    case ENG_OP_GATHER:
+        problem.u.gather = (EngGatherProblem){.table = eng_shape_table(shape),
+                                              .columns = shape->columns,
+                                              .tokens = shape->tokens,
+                                              .out = ENG_FP8};
+        break;
+    case ENG_OP_PROJECT:
+        problem.u.project = (EngProjectProblem){.tokens = shape->tokens,
+                                                .n = (int)shape->n,
+                                                .k = (int)shape->k,
+                                                .x = ENG_FP8,
+                                                .weights = ENG_FP8,
+                                                .out = ENG_BF16};
+        break;
+    default:
+        problem.u.gate = (EngGateProblem){
+            .tokens = shape->tokens,
+            .streams = shape->streams,
+            .hidden = shape->hidden,
+            .formula = (EngGateFormula)eng_gate_formula_parse(eng_point_word(point, "formula")),
+            .eps = shape->preset.gate_eps};
+    }
+    return problem;
+}
+
+/* ENG_UNSUPPORTED with the last candidate's reason when none fits. */
+static EngStatus choose_kernel(const EngPoint *point, const EngShape *shape, int stage,
+                               const EngKernel **kernel, EngErr *err)
+{
+    bool best = !strcmp(eng_point_word(point, "variant"), "best");
+    const char *const *names = best ? g_best[stage] : g_portable[stage];
+    EngProblem problem = problem_of(point, shape, g_ops[stage]);
+    EngStatus status = ENG_FAIL(err, ENG_UNSUPPORTED, "no %s kernel", eng_op_name(g_ops[stage]));
+    for (int i = 0; i < 2 && names[i]; i++) {
+        *kernel = eng_kernel_find(g_ops[stage], names[i]);
+        if (!*kernel) continue;
+        status = eng_kernel_supports(*kernel, &problem, err);
+        if (!status) return ENG_OK;
+    }
+    return status;
+}
+
+static EngStatus check(const EngPoint *point, EngErr *why)
+{
+    EngShape shape;
+    const EngKernel *kernel;
+    EngStatus status = eng_shape_resolve(point, &shape, why);
+    if (!status) status = eng_shape_check_matrix(&shape, why);
+    if (status) return status;
+    if (shape.preset.conv)
+        return ENG_FAIL(why, ENG_UNSUPPORTED,
+                        "preset %s has the short convolution; the chain is V4.1's, without",
+                        shape.preset.name);
+    if (shape.row_format != ENG_ROW_FP8)
+        return ENG_FAIL(why, ENG_UNSUPPORTED, "the chain hands packed fp8 rows on, not %s rows",
+                        eng_row_format_name(shape.row_format));
+    for (int i = 0; !status && i < N_STAGES; i++)
+        status = choose_kernel(point, &shape, i, &kernel, why);
+    return status;
+}
+
+static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
+{
+    EngShape shape;
+    EngStatus status = eng_shape_resolve(point, &shape, err);
+    if (status) return status;
+    size_t weights = (size_t)shape.n * (size_t)shape.k;
+    *need = (EngNeed){.table = true,
+                      .row_format = shape.row_format,
+                      .table_value_bytes = shape.table_value_bytes,
+                      .weight_bytes = weights,
+                      .corpus = eng_point_word(point, "corpus"),
+                      .preset = eng_point_word(point, "preset"),
+                      .max_tokens = shape.tokens,
+                      .private_bytes =
+                          (size_t)shape.tokens * (size_t)(2 * shape.k + 4 * shape.n) + 4 * weights};
+    return ENG_OK;
+}
+
+static double estimate_ns(const EngPoint *point)
+{
+    EngShape shape;
+    if (eng_shape_resolve(point, &shape, NULL)) return 0;
+    double weights = (double)shape.n * (double)shape.k;
+    return (weights / EST_WEIGHTS_PER_NS + 2 * weights * (double)shape.tokens / EST_FLOPS_PER_NS) /
+           shape.threads;
+}
+
+/* ---- set-up ---- */
+
+static void teardown(void *opaque)
+{
+    State *state = opaque;
+    if (!state) return;
+    for (int i = 0; i < N_STAGES; i++) eng_runner_close(&state->stages[i]);
+    eng_windows_destroy(&state->windows);
+    eng_free(state->rows);
+    eng_free(state->x);
+    eng_free(state->x_scales);
+    eng_free(state->kv);
+    eng_free(state->states);
+    eng_free(state->q_weight);
+    eng_free(state->k_weight);
+    eng_free(state);
+}
+
+static EngStatus allocate(State *state, EngErr *err)
+{
+    const EngShape *shape = &state->shape;
+    size_t tokens = (size_t)shape->tokens, k = (size_t)shape->k, n = (size_t)shape->n;
+    size_t width = (size_t)shape->streams * (size_t)shape->hidden;
+    struct {
+        void **at;
+        size_t n, size;
+    } wanted[] = {
+        {(void **)&state->rows, tokens, (size_t)shape->columns * sizeof(int64_t)},
+        {(void **)&state->x, tokens, k},
+        {(void **)&state->x_scales, tokens, k / ENG_SCALE_GROUP},
+        {(void **)&state->kv, tokens, 2 * n},
+        {(void **)&state->states, tokens, 2 * width},
+        {(void **)&state->q_weight, width, 2},
+        {(void **)&state->k_weight, width, 2},
+    };
+    EngStatus status = ENG_OK;
+    for (size_t i = 0; !status && i < sizeof wanted / sizeof *wanted; i++)
+        status = eng_alloc_or(wanted[i].at, wanted[i].n, wanted[i].size, "chain buffers", err);
+    return status;
+}
+
+static EngStatus fill_states(State *state, EngErr *err)
+{
+    EngNormals *normals;
+    int64_t width = (int64_t)state->shape.streams * state->shape.hidden;
+    EngStatus status = eng_alloc_or((void **)&normals, 1, sizeof *normals, "table of normals", err);
+    if (status) return status;
+    eng_normals_init(normals);
+    uint64_t seed = state->seed ^ SEED_STATES;
+    eng_normals_bf16(normals, seed, 0, 1, 0.25f, width, state->q_weight);
+    eng_normals_bf16(normals, seed, 1, 1, 0.25f, width, state->k_weight);
+    eng_normals_bf16(normals, seed, 2, 0, 1, state->shape.tokens * width, state->states);
+    eng_free(normals);
+    return ENG_OK;
+}
+
+/* The rows that all windows will read, touched once by this process. */
+static EngStatus touch(State *state, const EngTable *table, EngErr *err)
+{
+    int64_t *rows = NULL;
+    int64_t n = state->windows.n * state->shape.tokens * state->shape.columns;
+    EngStatus status = eng_windows_rows(&state->windows, &state->shape.address, &rows, err);
+    if (!status) eng_touch_rows(table, rows, n);
+    eng_free(rows);
+    return status;
+}
+
+static EngStatus open_stages(State *state, const EngBench *bench, const EngPoint *point,
+                             const EngTable *table, EngErr *err)
+{
+    const EngShape *shape = &state->shape;
+    EngStatus status = ENG_OK;
+    for (int i = 0; !status && i < N_STAGES; i++) {
+        const EngKernel *kernel;
+        EngProblem problem = problem_of(point, shape, g_ops[i]);
+        if (problem.op == ENG_OP_GATHER) problem.u.gather.table = *table;
+        if (problem.op == ENG_OP_GATE) {
+            problem.u.gate.q_weight = state->q_weight;
+            problem.u.gate.k_weight = state->k_weight;
+        }
+        if (problem.op == ENG_OP_PROJECT)
+            status = eng_resources_weights(bench->resources, (int)shape->n, (int)shape->k,
+                                           &problem.u.project.w, &problem.u.project.w_scales, err);
+        if (!status) status = choose_kernel(point, shape, i, &kernel, err);
+        if (!status) status = eng_runner_open(&state->stages[i], kernel, &problem, err);
+    }
+    return status;
+}
+
+static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out, EngErr *err)
+{
+    State *state;
+    EngTokens tokens;
+    EngTable table;
+    EngStatus status = eng_alloc_or((void **)&state, 1, sizeof *state, "chain", err);
+    if (status) return status;
+    EngShape *shape = &state->shape;
+    state->seed = bench->seed;
+    status = eng_shape_resolve(point, shape, err);
+    if (!status)
+        status = eng_resources_tokens(bench->resources, shape->preset.name,
+                                      eng_point_word(point, "corpus"), &tokens, err);
+    if (!status)
+        status = eng_resources_table(bench->resources, shape->row_format, shape->row_dims,
+                                     shape->address.rows[0], &table, err);
+    if (!status)
+        status = eng_windows_create(&state->windows, &tokens, shape->tokens,
+                                    eng_windows_count(shape->tokens), shape->max_order - 1,
+                                    bench->seed, eng_point_word(point, "variant"), err);
+    if (!status) status = touch(state, &table, err);
+    if (!status) status = allocate(state, err);
+    if (!status) status = fill_states(state, err);
+    if (!status) status = open_stages(state, bench, point, &table, err);
+    if (status)
+        teardown(state);
+    else
+        *out = state;
+    return status;
+}
+
+/* ---- runs ---- */
+
+static void fill_args(State *state, int64_t window, EngArgs args[N_STAGES])
+{
+    args[0].u.hash =
+        eng_windows_hash_args(&state->windows, window, state->shape.max_order - 1, state->rows);
+    args[1].u.gather = (EngGatherArgs){.rows = state->rows,
+                                       .row_stride = state->shape.columns,
+                                       .out = state->x,
+                                       .out_scales = state->x_scales};
+    args[2].u.project =
+        (EngProjectArgs){.x = state->x, .x_scales = state->x_scales, .out = state->kv};
+    args[3].u.gate =
+        (EngGateArgs){.streams_in = state->states, .streams_out = state->states, .kv = state->kv};
+}
+
+static EngStatus run(void *opaque, EngErr *err)
+{
+    State *state = opaque;
+    EngArgs args[N_STAGES];
+    fill_args(state, eng_windows_next(&state->windows), args);
+    int64_t *stage_ns = state->stage_ns[state->runs++ % KEPT_RUNS];
+    int64_t before = eng_now_ns();
+    for (int i = 0; i < N_STAGES; i++) {
+        EngStatus status = eng_runner_run(&state->stages[i], &args[i], err);
+        if (status) return status;
+        int64_t now = eng_now_ns();
+        stage_ns[i] = now - before;
+        before = now;
+    }
+    return ENG_OK;
+}
+
+/* Each stage against the oracle of its own inputs, which are the previous stage's outputs: together
+ * that is the oracle of the chain with its roundings (bf16 keys and values) where they belong. */
+static EngStatus check_stages(State *state, const uint16_t *streams_in, EngArgs args[N_STAGES],
+                              EngCheck *sum, EngErr *err)
+{
+    args[3].u.gate.streams_in = streams_in;
+    EngStatus status = eng_check_hash(&state->shape.address, &args[0].u.hash, sum, err);
+    if (!status)
+        status = eng_check_gather(&state->stages[1].problem.u.gather, &args[1].u.gather, sum, err);
+    if (!status)
+        status = eng_check_project(&state->stages[2].problem.u.project, &args[2].u.project,
+                                   state->seed, CHECKED_OUTPUTS, sum, err);
+    if (!status)
+        status = eng_check_gate(&state->stages[3].problem.u.gate, &args[3].u.gate, state->seed,
+                                CHECKED_TOKENS, sum, err);
+    return status;
+}
+
+static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
+{
+    State *state = opaque;
+    EngCheck sum = {0};
+    EngArgs args[N_STAGES];
+    uint16_t *before = NULL;
+    const EngShape *shape = &state->shape;
+    size_t values = (size_t)shape->tokens * (size_t)shape->streams * (size_t)shape->hidden;
+    fill_args(state, 0, args);
+    EngStatus status = eng_alloc_or((void **)&before, values, sizeof *before, "streams", err);
+    if (!status) memcpy(before, state->states, values * sizeof *before);
+    memset(state->kv, 0xff, (size_t)shape->tokens * (size_t)shape->n * sizeof *state->kv);
+    for (int i = 0; !status && i < N_STAGES; i++)
+        status = eng_runner_run(&state->stages[i], &args[i], err);
+    if (!status) status = check_stages(state, before, args, &sum, err);
+    eng_residual_of_check(&sum, "rel", residual);
+    eng_free(before);
+    return status;
+}
+
+static void observe(void *opaque, const EngTiming *timing, double *values)
+{
+    const State *state = opaque;
+    double stage[N_STAGES] = {0}, total = 0;
+    int64_t kept = timing->inner < KEPT_RUNS ? timing->inner : KEPT_RUNS;
+    if (kept > state->runs) kept = state->runs;
+    for (int64_t r = 1; r <= kept; r++)
+        for (int i = 0; i < N_STAGES; i++)
+            stage[i] += (double)state->stage_ns[(state->runs - r) % KEPT_RUNS][i];
+    for (int i = 0; i < N_STAGES; i++) total += stage[i];
+    values[0] = eng_wall_ns(timing) * 1e-3;
+    values[1] = eng_cpu_ns(timing) * 1e-3;
+    values[2] = values[1] / (double)state->shape.tokens;
+    for (int i = 0; i < N_STAGES; i++) values[3 + i] = stage[i] / total;
+}
+
+const EngExperiment eng_experiment_chain = {
+    .name = "chain",
+    .question = "What does the whole forward cost per token, and which stage takes it?",
+    .axes = g_axes,
+    .n_axes = sizeof g_axes / sizeof *g_axes,
+    .metrics = g_metrics,
+    .n_metrics = sizeof g_metrics / sizeof *g_metrics,
+    .op = -1,
+    .check = check,
+    .need = need,
+    .estimate_ns = estimate_ns,
+    .setup = setup,
+    .run = run,
+    .verify = verify,
+    .observe = observe,
+    .teardown = teardown,
+};

@@ -1,0 +1,12 @@
+/* The list; see experiments.h. Order is that of `engram list`: along the chain, then the counts. */
+#include "bench/experiments/experiments.h"
+
+static const EngExperiment *const g_items[] = {
+    &eng_experiment_hash,  &eng_experiment_gather, &eng_experiment_project, &eng_experiment_gate,
+    &eng_experiment_chain, &eng_experiment_reuse,  &eng_experiment_collide,
+};
+
+const EngExperimentList eng_experiments = {
+    .items = g_items,
+    .n = sizeof g_items / sizeof *g_items,
+};

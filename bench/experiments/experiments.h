@@ -1,0 +1,12 @@
+/* The experiments of the workbench: one file per question, listed in experiments.c. */
+#ifndef ENG_EXPERIMENTS_H
+#define ENG_EXPERIMENTS_H
+
+#include "bench/core/experiment.h"
+
+extern const EngExperiment eng_experiment_hash, eng_experiment_gather, eng_experiment_project,
+    eng_experiment_gate, eng_experiment_chain, eng_experiment_reuse, eng_experiment_collide;
+
+extern const EngExperimentList eng_experiments;
+
+#endif

@@ -1,0 +1,252 @@
+/* gather: how fast are a table's rows read and decoded? Rows of real text at this table size, in a
+ * table shared by all points of the run; logical, distinct and line bytes come from the windows
+ * that are timed. */
+#include "bench/experiments/experiments.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "bench/experiments/axes.h"
+#include "bench/experiments/shape.h"
+#include "bench/experiments/support.h"
+#include "bench/experiments/windows.h"
+
+#define EST_NS_PER_ROW      250.0 /* a row of far memory, little overlap */
+#define EST_NS_PER_DECODED  0.5
+#define MAX_VERIFIED_TOKENS 4096
+
+static const char *const g_words_out[] = {"bf16", "f32", "fp8", NULL};
+
+static const EngAxisDef g_axes[] = {
+    ENG_AXES_TABLE,
+    ENG_AXIS_TOKENS_DEF("256", "tokens per call: 1 is a decode step"),
+    ENG_AXIS_CORPUS_DEF,
+    {"out", ENG_AXIS_WORD, "bf16", "", 0, 0, g_words_out,
+     "type of the output; fp8: values and scales copied undecoded"},
+    ENG_AXIS_THREADS_DEF,
+    ENG_AXIS_VARIANT_DEF("gather"),
+};
+
+static const EngMetricDef g_metrics[] = {
+    {"gather_gbps", "GB/s", +1, "cpu", "logical bytes read per CPU time"},
+    {"wall_gbps", "GB/s", +1, "wall", "logical bytes read per wall time"},
+    {"cpu_us", "us", -1, "cpu", "CPU time of one call (busiest thread)"},
+    {"wall_us", "us", -1, "wall", "wall time of one call"},
+    {"ns_per_token", "ns", -1, "cpu", "CPU time per token, all columns of one layer"},
+    {"logical_bytes", "B", 0, "none", "tokens x columns x row bytes of one call"},
+    {"distinct_bytes", "B", 0, "none", "distinct rows x row bytes, mean over the windows"},
+    {"line_bytes", "B", 0, "none", "64-byte lines touched x 64, mean over the windows"},
+    {"output_bytes", "B", 0, "none", "bytes stored by one call, scales included"},
+    {"working_set_bytes", "B", 0, "none",
+     "distinct rows of all windows timed x row bytes: what a cache would have to hold"},
+};
+
+typedef struct State {
+    EngShape shape;
+    EngRunner runner;
+    EngWindows windows;
+    int64_t *rows; /* [windows, tokens, columns] */
+    void *out;
+    uint8_t *out_scales;
+    size_t output_bytes;
+    EngRowBytes bytes;
+} State;
+
+static EngProblem problem_of(const EngPoint *point, const EngShape *shape, EngTable table)
+{
+    return (EngProblem){
+        .op = ENG_OP_GATHER,
+        .threads = shape->threads,
+        .u.gather = {.table = table,
+                     .columns = shape->columns,
+                     .tokens = shape->tokens,
+                     .out = (EngDtype)eng_dtype_parse(eng_point_word(point, "out"))}};
+}
+
+static EngStatus check(const EngPoint *point, EngErr *why)
+{
+    EngShape shape;
+    const EngKernel *kernel;
+    EngStatus status = eng_shape_resolve(point, &shape, why);
+    if (!status) status = eng_point_kernel(point, ENG_OP_GATHER, &kernel, why);
+    if (status) return status;
+    EngProblem problem = problem_of(point, &shape, eng_shape_table(&shape));
+    if (problem.u.gather.out == ENG_FP8 && shape.row_format != ENG_ROW_FP8)
+        return ENG_FAIL(why, ENG_UNSUPPORTED, "fp8 output is a copy of fp8 rows, not of %s rows",
+                        eng_row_format_name(shape.row_format));
+    return eng_kernel_supports(kernel, &problem, why);
+}
+
+static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
+{
+    EngShape shape;
+    EngStatus status = eng_shape_resolve(point, &shape, err);
+    if (status) return status;
+    int64_t windows = eng_windows_count(shape.tokens);
+    size_t rows = (size_t)shape.tokens * (size_t)shape.columns;
+    *need = (EngNeed){.table = true,
+                      .row_format = shape.row_format,
+                      .table_value_bytes = shape.table_value_bytes,
+                      .corpus = eng_point_word(point, "corpus"),
+                      .preset = eng_point_word(point, "preset"),
+                      .max_tokens = shape.tokens,
+                      .private_bytes = (size_t)windows * rows * sizeof(int64_t) +
+                                       rows * (size_t)shape.row_dims * sizeof(float)};
+    return ENG_OK;
+}
+
+static double estimate_ns(const EngPoint *point)
+{
+    EngShape shape;
+    if (eng_shape_resolve(point, &shape, NULL)) return 0;
+    double rows = (double)shape.tokens * shape.columns;
+    return rows * (EST_NS_PER_ROW + EST_NS_PER_DECODED * shape.row_dims) / shape.threads;
+}
+
+static void teardown(void *opaque)
+{
+    State *state = opaque;
+    if (!state) return;
+    eng_runner_close(&state->runner);
+    eng_windows_destroy(&state->windows);
+    eng_free(state->rows);
+    eng_free(state->out);
+    eng_free(state->out_scales);
+    eng_free(state);
+}
+
+static EngStatus allocate_output(State *state, EngDtype out, EngErr *err)
+{
+    size_t n = (size_t)state->shape.tokens * (size_t)state->shape.k;
+    size_t scales = out == ENG_FP8 ? n / ENG_SCALE_GROUP : 0;
+    state->output_bytes = eng_dtype_bytes(out, n) + scales;
+    EngStatus status = eng_alloc_or(&state->out, eng_dtype_bytes(out, n), 1, "gather output", err);
+    if (!status && scales)
+        status = eng_alloc_or((void **)&state->out_scales, scales, 1, "gather scales", err);
+    return status;
+}
+
+static EngStatus setup_rows(State *state, const EngBench *bench, const char *corpus,
+                            const char *who, const EngTable *table, EngErr *err)
+{
+    EngTokens tokens;
+    EngShape *shape = &state->shape;
+    int64_t per_window = shape->tokens * shape->columns;
+    EngStatus status =
+        eng_resources_tokens(bench->resources, shape->preset.name, corpus, &tokens, err);
+    if (!status)
+        status = eng_windows_create(&state->windows, &tokens, shape->tokens,
+                                    eng_windows_count(shape->tokens), shape->max_order - 1,
+                                    bench->seed, who, err);
+    if (!status) status = eng_windows_rows(&state->windows, &shape->address, &state->rows, err);
+    if (!status)
+        status = eng_windows_row_bytes(table, state->rows, per_window, state->windows.n,
+                                       &state->bytes, err);
+    if (!status) eng_touch_rows(table, state->rows, per_window * state->windows.n);
+    return status;
+}
+
+static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out, EngErr *err)
+{
+    State *state;
+    EngTable table;
+    const EngKernel *kernel;
+    EngStatus status = eng_alloc_or((void **)&state, 1, sizeof *state, "gather", err);
+    if (status) return status;
+    EngShape *shape = &state->shape;
+    status = eng_shape_resolve(point, shape, err);
+    if (!status) status = eng_point_kernel(point, ENG_OP_GATHER, &kernel, err);
+    if (!status)
+        status = eng_resources_table(bench->resources, shape->row_format, shape->row_dims,
+                                     shape->address.rows[0], &table, err);
+    if (!status)
+        status =
+            setup_rows(state, bench, eng_point_word(point, "corpus"), kernel->name, &table, err);
+    if (!status) {
+        EngProblem problem = problem_of(point, shape, table);
+        status = allocate_output(state, problem.u.gather.out, err);
+        if (!status) status = eng_runner_open(&state->runner, kernel, &problem, err);
+    }
+    if (status)
+        teardown(state);
+    else
+        *out = state;
+    return status;
+}
+
+static EngArgs args_of(State *state, int64_t window)
+{
+    EngArgs args;
+    const EngShape *shape = &state->shape;
+    args.u.gather = (EngGatherArgs){.rows = state->rows + window * shape->tokens * shape->columns,
+                                    .row_stride = shape->columns,
+                                    .out = state->out,
+                                    .out_scales = state->out_scales};
+    return args;
+}
+
+static EngStatus run(void *opaque, EngErr *err)
+{
+    State *state = opaque;
+    EngArgs args = args_of(state, eng_windows_next(&state->windows));
+    return eng_runner_run(&state->runner, &args, err);
+}
+
+/* Every output of the windows verified: all of them up to 4,096 tokens, and at least one. */
+static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
+{
+    State *state = opaque;
+    EngCheck sum = {0};
+    EngStatus status = ENG_OK;
+    if (eng_kernel_unchecked(state->runner.kernel)) {
+        eng_residual_of_roof(residual);
+        return run(state, err);
+    }
+    for (int64_t w = 0; !status && w < state->windows.n; w++) {
+        if (w && w * state->shape.tokens >= MAX_VERIFIED_TOKENS) break;
+        EngArgs args = args_of(state, w);
+        /* What an earlier window left behind must not pass for this one's output. */
+        memset(state->out, 0xff,
+               eng_dtype_bytes(state->runner.problem.u.gather.out,
+                               (size_t)state->shape.tokens * (size_t)state->shape.k));
+        status = eng_runner_run(&state->runner, &args, err);
+        if (!status)
+            status = eng_check_gather(&state->runner.problem.u.gather, &args.u.gather, &sum, err);
+    }
+    eng_residual_of_check(&sum, "exact", residual);
+    return status;
+}
+
+static void observe(void *opaque, const EngTiming *timing, double *values)
+{
+    const State *state = opaque;
+    double cpu_ns = eng_cpu_ns(timing), wall_ns = eng_wall_ns(timing);
+    values[0] = state->bytes.logical / cpu_ns;
+    values[1] = state->bytes.logical / wall_ns;
+    values[2] = cpu_ns * 1e-3;
+    values[3] = wall_ns * 1e-3;
+    values[4] = cpu_ns / (double)state->shape.tokens;
+    values[5] = state->bytes.logical;
+    values[6] = state->bytes.distinct;
+    values[7] = state->bytes.lines;
+    values[8] = (double)state->output_bytes;
+    values[9] = state->bytes.working_set;
+}
+
+const EngExperiment eng_experiment_gather = {
+    .name = "gather",
+    .question = "How fast are table rows read and decoded, and how far from the memory's limit?",
+    .axes = g_axes,
+    .n_axes = sizeof g_axes / sizeof *g_axes,
+    .metrics = g_metrics,
+    .n_metrics = sizeof g_metrics / sizeof *g_metrics,
+    .op = ENG_OP_GATHER,
+    .check = check,
+    .need = need,
+    .estimate_ns = estimate_ns,
+    .setup = setup,
+    .run = run,
+    .verify = verify,
+    .observe = observe,
+    .teardown = teardown,
+};

@@ -1,0 +1,169 @@
+/* hash: how fast do token ids become row numbers? The rows of one layer for windows of the stream,
+ * each with its real history, as a prefill chunk or a decode step would ask for them. */
+#include "bench/experiments/experiments.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "bench/experiments/axes.h"
+#include "bench/experiments/shape.h"
+#include "bench/experiments/support.h"
+#include "bench/experiments/windows.h"
+
+#define EST_NS_PER_ROW 4.0 /* a 64-bit division */
+#define EST_NS_CALL    200.0
+
+static const EngAxisDef g_axes[] = {
+    ENG_AXES_ADDRESS,
+    ENG_AXIS_TOKENS_DEF("4096", "positions per call: 1 is a decode step"),
+    ENG_AXIS_CORPUS_DEF,
+    ENG_AXIS_THREADS_DEF,
+    ENG_AXIS_VARIANT_DEF("hash"),
+};
+
+static const EngMetricDef g_metrics[] = {
+    {"mtok_per_s", "Mtok/s", +1, "cpu", "million token positions per second, one layer"},
+    {"ns_per_token", "ns", -1, "cpu", "CPU time per position, all columns of one layer"},
+    {"wall_us", "us", -1, "wall", "wall time of one call"},
+};
+
+typedef struct State {
+    EngShape shape;
+    EngRunner runner;
+    EngWindows windows;
+    int64_t *rows;
+} State;
+
+static EngProblem problem_of(const EngShape *shape)
+{
+    return (EngProblem){.op = ENG_OP_HASH,
+                        .threads = shape->threads,
+                        .u.hash = {.address = &shape->address, .max_tokens = shape->tokens}};
+}
+
+static EngStatus check(const EngPoint *point, EngErr *why)
+{
+    EngShape shape;
+    const EngKernel *kernel;
+    EngStatus status = eng_shape_resolve(point, &shape, why);
+    if (!status) status = eng_point_kernel(point, ENG_OP_HASH, &kernel, why);
+    if (status) return status;
+    EngProblem problem = problem_of(&shape);
+    return eng_kernel_supports(kernel, &problem, why);
+}
+
+static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
+{
+    EngShape shape;
+    EngStatus status = eng_shape_resolve(point, &shape, err);
+    if (status) return status;
+    *need = (EngNeed){.corpus = eng_point_word(point, "corpus"),
+                      .preset = eng_point_word(point, "preset"),
+                      .max_tokens = shape.tokens,
+                      .private_bytes = (size_t)shape.tokens * (size_t)shape.columns * 8};
+    return ENG_OK;
+}
+
+static double estimate_ns(const EngPoint *point)
+{
+    EngShape shape;
+    if (eng_shape_resolve(point, &shape, NULL)) return 0;
+    return EST_NS_CALL + EST_NS_PER_ROW * (double)shape.tokens * shape.columns / shape.threads;
+}
+
+static void teardown(void *opaque)
+{
+    State *state = opaque;
+    if (!state) return;
+    eng_runner_close(&state->runner);
+    eng_windows_destroy(&state->windows);
+    eng_free(state->rows);
+    eng_free(state);
+}
+
+static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out, EngErr *err)
+{
+    State *state;
+    EngTokens tokens;
+    const EngKernel *kernel;
+    EngStatus status = eng_alloc_or((void **)&state, 1, sizeof *state, "hash", err);
+    if (status) return status;
+    EngShape *shape = &state->shape;
+    status = eng_shape_resolve(point, shape, err);
+    if (!status) status = eng_point_kernel(point, ENG_OP_HASH, &kernel, err);
+    if (!status)
+        status = eng_resources_tokens(bench->resources, shape->preset.name,
+                                      eng_point_word(point, "corpus"), &tokens, err);
+    if (!status)
+        status = eng_windows_create(&state->windows, &tokens, shape->tokens,
+                                    eng_windows_count(shape->tokens), shape->max_order - 1,
+                                    bench->seed, kernel->name, err);
+    if (!status)
+        status = eng_alloc_or((void **)&state->rows, (size_t)shape->tokens * (size_t)shape->columns,
+                              sizeof(int64_t), "rows", err);
+    EngProblem problem = problem_of(shape);
+    if (!status) status = eng_runner_open(&state->runner, kernel, &problem, err);
+    if (status)
+        teardown(state);
+    else
+        *out = state;
+    return status;
+}
+
+static EngStatus run(void *opaque, EngErr *err)
+{
+    State *state = opaque;
+    EngArgs args;
+    args.u.hash = eng_windows_hash_args(&state->windows, eng_windows_next(&state->windows),
+                                        state->shape.max_order - 1, state->rows);
+    return eng_runner_run(&state->runner, &args, err);
+}
+
+/* All windows up to 65,536 positions, and at least one. */
+static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
+{
+    State *state = opaque;
+    EngCheck sum = {0};
+    EngStatus status = ENG_OK;
+    if (eng_kernel_unchecked(state->runner.kernel)) {
+        eng_residual_of_roof(residual);
+        return run(state, err);
+    }
+    for (int64_t w = 0; !status && w < state->windows.n; w++) {
+        if (w && w * state->shape.tokens >= 65536) break;
+        EngArgs args;
+        args.u.hash =
+            eng_windows_hash_args(&state->windows, w, state->shape.max_order - 1, state->rows);
+        status = eng_runner_run(&state->runner, &args, err);
+        if (!status) status = eng_check_hash(&state->shape.address, &args.u.hash, &sum, err);
+    }
+    eng_residual_of_check(&sum, "exact", residual);
+    return status;
+}
+
+static void observe(void *opaque, const EngTiming *timing, double *values)
+{
+    const State *state = opaque;
+    double per_token = eng_cpu_ns(timing) / (double)state->shape.tokens;
+    values[0] = 1e3 / per_token;
+    values[1] = per_token;
+    values[2] = eng_wall_ns(timing) * 1e-3;
+}
+
+const EngExperiment eng_experiment_hash = {
+    .name = "hash",
+    .question = "How fast do token ids become row numbers?",
+    .axes = g_axes,
+    .n_axes = sizeof g_axes / sizeof *g_axes,
+    .metrics = g_metrics,
+    .n_metrics = sizeof g_metrics / sizeof *g_metrics,
+    .op = ENG_OP_HASH,
+    .check = check,
+    .need = need,
+    .estimate_ns = estimate_ns,
+    .setup = setup,
+    .run = run,
+    .verify = verify,
+    .observe = observe,
+    .teardown = teardown,
+};

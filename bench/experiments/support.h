@@ -1,0 +1,37 @@
+/* Small things that every experiment repeats: a kernel with its problem and state, the residual of
+ * a check, times per iteration. */
+#ifndef ENG_EXPERIMENTS_SUPPORT_H
+#define ENG_EXPERIMENTS_SUPPORT_H
+
+#include "bench/core/experiment.h"
+#include "bench/experiments/oracle.h"
+
+/* A kernel made ready for one problem. */
+typedef struct EngRunner {
+    const EngKernel *kernel;
+    EngProblem problem;
+    void *state;
+} EngRunner;
+
+/* supports(), then create(). ENG_UNSUPPORTED with the kernel's reason. */
+EngStatus eng_runner_open(EngRunner *runner, const EngKernel *kernel, const EngProblem *problem,
+                          EngErr *err);
+void eng_runner_close(EngRunner *runner); /* accepts an empty one */
+EngStatus eng_runner_run(const EngRunner *runner, const EngArgs *args, EngErr *err);
+
+/* A roof without `checked` moves bytes and computes nothing: no oracle applies. */
+bool eng_kernel_unchecked(const EngKernel *kernel);
+void eng_residual_of_roof(EngResidual *residual);
+/* of "exact": no element may differ. of "rel": max_rel of the row is the largest error as a share
+ * of its derived limit, so the limit is 1. */
+void eng_residual_of_check(const EngCheck *check, const char *of, EngResidual *residual);
+
+/* The scale "signed_log" of histograms: copysign(log10(1 + 100 |x|), x), linear below 0.01. Bins
+ * are equal steps of it between the scale's values at lo and hi. */
+double eng_signed_log(double x);
+
+/* Nanoseconds of one inner iteration. */
+double eng_cpu_ns(const EngTiming *timing);
+double eng_wall_ns(const EngTiming *timing);
+
+#endif

@@ -1,0 +1,65 @@
+/* Points for tests: an experiment's defaults with some axes set by text. */
+#ifndef ENG_TESTS_POINTS_H
+#define ENG_TESTS_POINTS_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "bench/experiments/experiments.h"
+
+static inline void set_value(const EngAxisDef *axis, const char *text, EngValue *value)
+{
+    value->text = text;
+    if (axis->type == ENG_AXIS_INT) assert_true(eng_parse_i64(text, &value->i));
+    if (axis->type == ENG_AXIS_REAL) assert_true(eng_parse_f64(text, &value->f));
+    if (axis->type == ENG_AXIS_INT) value->f = (double)value->i;
+}
+
+static inline void set_axis(EngPoint *point, const char *axis, const char *text)
+{
+    for (int i = 0; i < point->experiment->n_axes; i++) {
+        if (strcmp(point->experiment->axes[i].name, axis)) continue;
+        set_value(&point->experiment->axes[i], text, &point->values[i]);
+        return;
+    }
+    fail_msg("%s has no axis %s", point->experiment->name, axis);
+}
+
+static inline int has_axis(const EngExperiment *experiment, const char *axis)
+{
+    for (int i = 0; i < experiment->n_axes; i++)
+        if (!strcmp(experiment->axes[i].name, axis)) return 1;
+    return 0;
+}
+
+/* Pairs of axis and text, then NULL. Axes that the experiment lacks are passed over. */
+static inline EngPoint point_of(const EngExperiment *experiment, ...)
+{
+    EngPoint point = {.experiment = experiment};
+    for (int i = 0; i < experiment->n_axes; i++)
+        set_value(&experiment->axes[i], experiment->axes[i].def, &point.values[i]);
+    va_list list;
+    va_start(list, experiment);
+    for (const char *axis; (axis = va_arg(list, const char *));) {
+        const char *text = va_arg(list, const char *);
+        if (has_axis(experiment, axis)) set_axis(&point, axis, text);
+    }
+    va_end(list);
+    return point;
+}
+
+/* Value of a metric by name. */
+static inline double metric_of(const EngExperiment *experiment, const double *values,
+                               const char *name)
+{
+    for (int i = 0; i < experiment->n_metrics; i++)
+        if (!strcmp(experiment->metrics[i].name, name)) return values[i];
+    fail_msg("%s has no metric %s", experiment->name, name);
+    return 0;
+}
+
+#endif
