@@ -1,0 +1,89 @@
+/* Helpers of the kernel tests: running a variant from start to end, random numbers in every format,
+ * and buffers that start one element away from any alignment.
+ */
+#ifndef ENG_TESTS_KERNELS_TEST_H
+#define ENG_TESTS_KERNELS_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <engram/kernels.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "kernels/ref/compare.h"
+#include "kernels/ref/fp8.h"
+
+#define LENGTH_OF(array) ((int)(sizeof(array) / sizeof *(array)))
+
+/* create, run, destroy; false when the variant does not support the problem on this machine. */
+static inline bool run_kernel(const EngKernel *kernel, const EngProblem *problem,
+                              const EngArgs *args)
+{
+    EngErr err = {0};
+    void *state = NULL;
+    if (kernel->supports(problem, &err) != ENG_OK) {
+        assert_true(err.text[0] != 0);
+        return false;
+    }
+    if (kernel->create && kernel->create(problem, &state, &err) != ENG_OK)
+        fail_msg("%s: create: %s", kernel->name, err.text);
+    if (kernel->run(state, problem, args, &err) != ENG_OK)
+        fail_msg("%s: run: %s", kernel->name, err.text);
+    if (kernel->destroy) kernel->destroy(state);
+    return true;
+}
+
+static inline void assert_residual(const EngResidual *residual, const char *what)
+{
+    if (residual->verdict == ENG_RESIDUAL_PASS) return;
+    fail_msg("%s: %s, element %lld: got %.9g, want %.9g, limits %.3g %.3g (%lld failed of %lld)",
+             what, eng_residual_verdict_name(residual->verdict), (long long)residual->worst,
+             residual->got, residual->want, residual->limit.warn, residual->limit.pass,
+             (long long)residual->failed, (long long)residual->count);
+}
+
+static inline uint16_t random_bf16(EngRng *rng, double deviation)
+{
+    return eng_ref_bf16_round(deviation * eng_rng_normal(rng));
+}
+
+static inline void fill_bf16(EngRng *rng, uint16_t *out, size_t n, double deviation)
+{
+    for (size_t i = 0; i < n; i++) out[i] = random_bf16(rng, deviation);
+}
+
+/* e4m3fn codes without NaN, and scale bytes around 2^-8. */
+static inline void fill_fp8(EngRng *rng, uint8_t *codes, size_t n, uint8_t *scales, size_t n_scales)
+{
+    for (size_t i = 0; i < n; i++) {
+        codes[i] = (uint8_t)eng_rng_u64(rng);
+        if ((codes[i] & 0x7f) == 0x7f) codes[i] ^= 1;
+    }
+    for (size_t i = 0; i < n_scales; i++) scales[i] = (uint8_t)(0x74 + eng_rng_below(rng, 8));
+}
+
+/* The same bytes at an address that is 1 modulo 64 (times `size` for typed buffers), in a block of
+ * exactly the size needed, so that a sanitizer sees a step beyond the end. */
+typedef struct Unaligned {
+    uint8_t *block, *bytes;
+} Unaligned;
+
+static inline Unaligned unaligned_copy(const void *from, size_t n, size_t offset)
+{
+    Unaligned u = {.block = malloc(n + 64 + offset)};
+    assert_non_null(u.block);
+    /* The end of the data is the end of the block. */
+    u.bytes = u.block + 64 + offset;
+    if (from && n) memcpy(u.bytes, from, n);
+    return u;
+}
+
+#endif
