@@ -177,7 +177,7 @@ static void add_commands(EngRender *render, EngStr *out, const char *name)
     eng_str_printf(
         &text,
         "# the picture, from the data beside it\n"
-        "cd '%s' && gnuplot %s.gp\n"
+        "(cd '%s' && gnuplot %s.gp)\n"
         "# the data, from the database\n"
         "sqlite3 -readonly '%s' '.param set :run \"'\"'%s'\"'\"' '.mode tabs' '.headers on' "
         "'.nullvalue NaN' '.read %s/%s.sql'\n"

@@ -1,4 +1,4 @@
-SELECT printf('In %s tokens of %s, with %s rows per head, a used row stands for %.2f to %.1f different n-grams. ',
+SELECT printf('In %s tokens of %s, with %s rows per head, a used row stands for %.3g to %.3g different n-grams. ',
         printf('%,d', f.tokens), f.corpus, printf('%,d', f.rows_per_head),
         (SELECT min(ngrams_per_row) FROM figure), (SELECT max(ngrams_per_row) FROM figure))
     || printf('Two different n-grams share at most %d of up to %d heads, and the arithmetic allows %d: ',

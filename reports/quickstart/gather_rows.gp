@@ -39,5 +39,5 @@ plot for [i=1:words(names)] data using (only('series', word(names, i), column('w
         with yerrorlines linecolor rgb hue(i) linewidth 1.5 pointtype mark(word(names, i), i) title word(names, i), \
     for [i=1:words(names)] data using (only('series', word(names, i), column('working_set_bytes') / 2**20)):(column('roof_gbps')) \
         with lines linecolor rgb hue(i) linewidth 1.5 dashtype 2 notitle, \
-    NaN with lines linecolor rgb '#444444' linewidth 1.5 dashtype 2 title 'roof (same colour)'
+    keyentry with lines linecolor rgb '#444444' linewidth 1.5 dashtype 2 title 'roof (same colour)'
 unset multiplot

@@ -1,13 +1,18 @@
-SELECT printf('With %s tokens of %s, %s rows decoded to %s, %s thread%s and hold = %s, the gather reads from %.2f GB/s '
-        || '(K = %d, %s rows per head) to %.2f GB/s (K = %d, %s rows per head)',
-        hi.tokens, hi.corpus, hi.row_format, hi.out, hi.threads, iif(CAST(hi.threads AS INTEGER) = 1, '', 's'), hi.hold,
-        lo.gbps, lo.heads, printf('%,d', lo.rows_per_head), hi.gbps, hi.heads, printf('%,d', hi.rows_per_head))
-    || coalesce(printf(', which is %.0f to %.0f %% of the roof measured beside it',
-        (SELECT min(percent_of_roof) FROM figure), (SELECT max(percent_of_roof) FROM figure)), '')
-    || iif((SELECT count(DISTINCT variant) FROM figure) = 1, printf(' (variant %s)', hi.variant),
-        printf(' (fastest of the variants: %s)', (SELECT group_concat(DISTINCT variant) FROM figure)))
+SELECT printf('With %s tokens of %s, %s rows decoded to %s, %s thread%s and hold = %s, the gather reads ',
+        hi.tokens, hi.corpus, hi.row_format, hi.out, hi.threads, iif(CAST(hi.threads AS INTEGER) = 1, '', 's'), hi.hold)
+    || iif(n.points = 1, '', printf('from %.2f GB/s (K = %d, %s rows per head) to ', lo.gbps, lo.heads,
+        printf('%,d', lo.rows_per_head)))
+    || printf('%.2f GB/s (K = %d, %s rows per head)', hi.gbps, hi.heads, printf('%,d', hi.rows_per_head))
+    || CASE WHEN n.roof_low IS NULL THEN ''
+        WHEN n.points = 1 THEN printf(', which is %.0f %% of the roof measured beside it', n.roof_low)
+        ELSE printf(', which is %.0f to %.0f %% of the roof measured beside each point', n.roof_low, n.roof_high) END
+    || iif(n.variants = 1, printf(' (variant %s)', hi.variant), printf(' (fastest of the variants: %s)', n.variant_list))
     || '. Bandwidth is logical bytes over CPU time; bars are 95 % intervals of the median'
-    || coalesce(printf('; the last-level cache is %.4g MiB as the operating system tells it, and %d of %d points have '
-        || 'a larger working set', hi.cache_bytes / 1048576.0,
-        (SELECT count(*) FROM figure WHERE working_set_bytes > cache_bytes), (SELECT count(*) FROM figure)), '') || '.'
-FROM (SELECT * FROM figure ORDER BY gbps LIMIT 1) lo, (SELECT * FROM figure ORDER BY gbps DESC LIMIT 1) hi;
+    || iif(hi.cache_bytes IS NULL, '', printf('; the last-level cache is %.4g MiB as the operating system tells it, and %d '
+        || 'of %d points have a larger working set', hi.cache_bytes / 1048576.0, n.larger, n.points))
+    || '.'
+FROM (SELECT * FROM figure ORDER BY gbps LIMIT 1) lo, (SELECT * FROM figure ORDER BY gbps DESC LIMIT 1) hi,
+    (SELECT count(*) AS points, min(percent_of_roof) AS roof_low, max(percent_of_roof) AS roof_high,
+         count(DISTINCT variant) AS variants, group_concat(DISTINCT variant) AS variant_list,
+         count(*) FILTER (WHERE working_set_bytes > cache_bytes) AS larger
+     FROM figure) n;

@@ -5,13 +5,14 @@ WITH ends AS (
         min(rowid) AS place
     FROM figure g GROUP BY experiment
 )
-SELECT 'Microseconds per token, smallest and largest batch: '
-    || (SELECT group_concat(printf('%s %s (%d token%s) and %s (%d)', experiment,
-            printf(iif(at_first < 100, '%.3g', '%,d'), at_first), first, iif(first = 1, '', 's'),
-            printf(iif(at_last < 100, '%.3g', '%,d'), at_last), last), '; ')
+SELECT 'Microseconds per token in the smallest and largest batch: '
+    || (SELECT group_concat(printf('%s %s (%d token%s)', experiment,
+            printf(iif(at_first < 100, '%.3g', '%,d'), at_first), first, iif(first = 1, '', 's'))
+            || iif(first = last, '', printf(' and %s (%d)', printf(iif(at_last < 100, '%.3g', '%,d'), at_last), last)), '; ')
         FROM (SELECT * FROM ends ORDER BY place))
     || coalesce((SELECT printf('. The most expensive operation per token in the largest batches is %s', experiment)
         FROM ends WHERE experiment <> 'chain' ORDER BY at_last DESC LIMIT 1), '')
-    || coalesce((SELECT printf('; the whole chain takes %.1f ms for %d tokens', at_last * last / 1000, last)
+    || coalesce((SELECT printf('; the whole chain takes %.1f ms for %d token%s', at_last * last / 1000, last,
+            iif(last = 1, '', 's'))
         FROM ends WHERE experiment = 'chain'), '')
     || '. Bars are 95 % intervals of the median.';

@@ -24,10 +24,11 @@ do for [g=1:n] {
     if (g > 1) { set ylabel ''; set format y ''; unset label 9 }
     if (g == n) { set key outside right top }
     plot for [i=1:words(corpora)] data using (at(word(grams, g), word(corpora, i), 'on', column('tokens'))):(column('distinct_percent')) \
-            with linespoints linecolor rgb hue(i) linewidth 1.6 pointtype mark(word(corpora, i), i) title word(corpora, i), \
+            with linespoints linecolor rgb hue(i) linewidth 1.6 pointtype mark(word(corpora, i), i) notitle, \
         for [i=1:words(corpora)] data using (at(word(grams, g), word(corpora, i), 'off', column('tokens'))):(column('distinct_percent')) \
-            with lines linecolor rgb hue(i) linewidth 1.3 dashtype 2 notitle, \
-        NaN with lines linecolor rgb '#444444' linewidth 1.6 title 'ids compressed', \
-        NaN with lines linecolor rgb '#444444' linewidth 1.3 dashtype 2 title 'not compressed'
+            with linespoints linecolor rgb hue(i) linewidth 1.3 dashtype 2 pointtype mark(word(corpora, i), i) pointsize 0.35 notitle, \
+        for [i=1:words(corpora)] keyentry with linespoints linecolor rgb hue(i) linewidth 1.6 pointtype mark(word(corpora, i), i) title word(corpora, i), \
+        keyentry with lines linecolor rgb '#444444' linewidth 1.6 title 'ids compressed', \
+        keyentry with lines linecolor rgb '#444444' linewidth 1.3 dashtype 2 title 'not compressed'
 }
 unset multiplot

@@ -32,7 +32,7 @@ static char *in_dir(const char *fmt, ...)
 /* Whole file as text of the caller (eng_free); fails the test when it is missing. */
 static char *slurp(const char *path)
 {
-    char *text;
+    char *text = NULL;
     EngErr err = {0};
     if (eng_file_read(path, &text, NULL, &err)) fail_msg("%s", err.text);
     return text;
@@ -205,6 +205,18 @@ static void test_redraws_without_database(void **state)
     eng_free(after);
 }
 
+/* The caption's sentence of a figure on a page. */
+static void copy_sentence(const char *html, const char *figure, char *sentence, size_t size)
+{
+    char id[64];
+    snprintf(id, sizeof id, "<figure id=\"%s\">", figure);
+    const char *at = strstr(html, id);
+    if (at) at = strstr(at, "</strong>");
+    const char *end = at ? strstr(at, "</p>") : NULL;
+    if (!end) fail_msg("no caption of %s", figure);
+    snprintf(sentence, size, "%.*s", (int)(end - at), at);
+}
+
 static void test_sentences_follow_data(void **state)
 {
     (void)state;
@@ -231,12 +243,9 @@ static void test_sentences_follow_data(void **state)
     assert_has(second, "points break the bound");
     assert_has(second, "12.3 %");
     for (size_t i = 0; i < sizeof g_figures / sizeof *g_figures; i++) {
-        char id[64], a[2000], b[2000];
-        snprintf(id, sizeof id, "<figure id=\"%s\">", g_figures[i]);
-        const char *one = strstr(strstr(first, id), "</strong>"),
-                   *two = strstr(strstr(second, id), "</strong>");
-        snprintf(a, sizeof a, "%.*s", (int)(strstr(one, "</p>") - one), one);
-        snprintf(b, sizeof b, "%.*s", (int)(strstr(two, "</p>") - two), two);
+        char a[2000], b[2000];
+        copy_sentence(first, g_figures[i], a, sizeof a);
+        copy_sentence(second, g_figures[i], b, sizeof b);
         assert_true(strlen(a) > 60);
         assert_string_not_equal(a, b);
     }
@@ -294,6 +303,34 @@ static void test_figures_without_data(void **state)
     assert_false(eng_file_exists(in_dir("partial/reuse.png")));
     assert_false(eng_file_exists(in_dir("partial/reuse.dat")));
     eng_free(html);
+}
+
+/* One point of each experiment, one sample, no roof, no cache size: axes of one value, no
+ * intervals. */
+static void test_sparse_data(void **state)
+{
+    (void)state;
+    EngReportDone done;
+    Fixture f;
+    fixture_open(&f, in_dir("sparse.db"));
+    f.samples = 1;
+    fixture_sql(&f, "UPDATE machines SET cache_bytes = NULL");
+    fixture_quickstart(&f, "55550000aaaa", "2026-01-01T00:00:00Z", 1, 0);
+    fixture_sql(&f, "DELETE FROM roofs");
+    fixture_sql(&f,
+                "DELETE FROM run_points WHERE point_key NOT IN (SELECT min(point_key) FROM points "
+                "WHERE NOT is_roof AND (experiment <> 'gate' OR axes_json LIKE '%%formula%%') "
+                "GROUP BY experiment)");
+    fixture_close(&f);
+    render_ok(in_dir("sparse.db"), "latest", in_dir("sparse"), &done);
+    assert_int_equal(done.n_figures, 6);
+    char *html = slurp(in_dir("sparse/index.html")), *dat = slurp(in_dir("sparse/gather_rows.dat"));
+    assert_well_formed(html);
+    assert_null(strstr(html, "last-level cache is"));
+    assert_null(strstr(html, "of the roof"));
+    assert_has(dat, "NaN");
+    eng_free(html);
+    eng_free(dat);
 }
 
 static void test_synthetic_is_labelled(void **state)
@@ -523,6 +560,7 @@ int main(void)
         cmocka_unit_test(test_sentences_follow_data),
         cmocka_unit_test(test_sentence_numbers_are_the_data),
         cmocka_unit_test(test_figures_without_data),
+        cmocka_unit_test(test_sparse_data),
         cmocka_unit_test(test_synthetic_is_labelled),
         cmocka_unit_test(test_bad_requests),
         cmocka_unit_test(test_unwritable_and_full),
