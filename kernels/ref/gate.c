@@ -40,29 +40,36 @@ static size_t kv_at(const EngGateProblem *problem, int64_t t, int stream)
     return ((size_t)t * (size_t)(problem->streams + 1) + (size_t)stream) * (size_t)problem->hidden;
 }
 
+void eng_ref_gate_add(EngRefGateSums *sums, double x, double w, double k)
+{
+    sums->xx += x * x;
+    sums->kk += k * k;
+    sums->dot += x * w * k;
+    sums->abs_dot += fabs(x * w * k);
+}
+
+EngRefGate eng_ref_gate_finish(const EngRefGateSums *sums, int hidden, double eps,
+                               EngGateFormula formula)
+{
+    double n = hidden;
+    double rstd = 1 / sqrt(sums->xx / n + eps) / sqrt(sums->kk / n + eps) / sqrt(n);
+    double score = sums->dot * rstd;
+    return (EngRefGate){.score = score,
+                        .abs_score = sums->abs_dot * rstd,
+                        .gate = eng_ref_gate_formula(formula, score)};
+}
+
 static EngRefGate gate_of(const EngGateProblem *problem, const EngGateArgs *args, int64_t t,
                           int stream)
 {
-    size_t hidden = (size_t)problem->hidden;
+    size_t hidden = (size_t)problem->hidden, w0 = (size_t)stream * hidden;
     size_t x0 = stream_at(problem, t, stream), k0 = kv_at(problem, t, stream);
-    double xx = 0, kk = 0, dot = 0, abs_dot = 0;
+    EngRefGateSums sums = {0, 0, 0, 0};
     for (size_t i = 0; i < hidden; i++) {
-        double x = bf16_at(args->streams_in, x0 + i);
-        double k = bf16_at(args->kv, k0 + i);
-        double w = bf16_at(problem->q_weight, (size_t)stream * hidden + i) *
-                   bf16_at(problem->k_weight, (size_t)stream * hidden + i);
-        xx += x * x;
-        kk += k * k;
-        dot += x * w * k;
-        abs_dot += fabs(x * w * k);
+        double w = bf16_at(problem->q_weight, w0 + i) * bf16_at(problem->k_weight, w0 + i);
+        eng_ref_gate_add(&sums, bf16_at(args->streams_in, x0 + i), w, bf16_at(args->kv, k0 + i));
     }
-    double n = problem->hidden;
-    double eps = problem->eps;
-    double rstd = 1 / sqrt(xx / n + eps) / sqrt(kk / n + eps) / sqrt(n);
-    double score = dot * rstd;
-    return (EngRefGate){.score = score,
-                        .abs_score = abs_dot * rstd,
-                        .gate = eng_ref_gate_formula(problem->formula, score)};
+    return eng_ref_gate_finish(&sums, problem->hidden, problem->eps, problem->formula);
 }
 
 void eng_ref_gate_token(const EngGateProblem *problem, const EngGateArgs *args, int64_t t,

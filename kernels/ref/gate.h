@@ -22,6 +22,15 @@ typedef struct EngRefGate {
  */
 double eng_ref_gate_formula(EngGateFormula formula, double score);
 
+/* The score of one stream by steps: start from zeros, add the hidden elements (w = q_weight *
+ * k_weight), finish. */
+typedef struct EngRefGateSums {
+    double xx, kk, dot, abs_dot;
+} EngRefGateSums;
+void eng_ref_gate_add(EngRefGateSums *sums, double x, double w, double k);
+EngRefGate eng_ref_gate_finish(const EngRefGateSums *sums, int hidden, double eps,
+                               EngGateFormula formula);
+
 /* Token t: out [streams, hidden] unrounded (a masked token: its input), gates [streams]; either may
  * be NULL. args->streams_in must still hold the inputs: keep a copy when the kernel runs in place.
  */
