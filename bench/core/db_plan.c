@@ -86,6 +86,8 @@ static EngStatus put_block(Writer *w, const EngPlanBlock *block, int ordinal,
                            char block_id[ENG_KEY_HEX])
 {
     const EngSweepSettings *s = &block->settings;
+    double ns = block->estimate_ns; /* an estimate may be anything */
+    int64_t estimate_ns = ns > 0 && ns < 1e18 ? (int64_t)ns : 0;
     bool counted = block->experiment->counted; /* deterministic: one sample tells all */
     EngStatus status = eng_uuid(block_id, w->err);
     if (status) return status;
@@ -94,7 +96,7 @@ static EngStatus put_block(Writer *w, const EngPlanBlock *block, int ordinal,
                        " seed, estimate_ns, segments_wanted, pairs_wanted, state)"
                        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')",
                        "ssissiiii", block_id, w->run_id, (int64_t)ordinal, block->experiment->name,
-                       block->compare_axis, (int64_t)block->seed, (int64_t)block->estimate_ns,
+                       block->compare_axis, (int64_t)block->seed, estimate_ns,
                        (int64_t)(counted ? 1 : s->segments), (int64_t)(counted ? 1 : s->pairs));
 }
 

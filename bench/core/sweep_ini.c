@@ -59,6 +59,16 @@ static void open_section(Reader *reader, const char *open, const char *end)
     reader->has_key = false;
 }
 
+/* " ; comment" at the end of a line: inih cuts it off first lines only. */
+static void cut_comment(char *text)
+{
+    for (; *text; text++)
+        if (isspace((unsigned char)*text) && text[1] == ';') {
+            *text = 0;
+            return;
+        }
+}
+
 /* Hands inih one line; NULL ends the parse. */
 static char *read_line(char *buffer, int size, void *context)
 {
@@ -80,6 +90,7 @@ static char *read_line(char *buffer, int size, void *context)
     while (p < end && isspace((unsigned char)*p)) p++;
     bool comment = p < end && (*p == ';' || *p == '#');
     reader->continues = !comment && p < end && p > start && reader->has_key;
+    if (reader->continues) cut_comment(buffer + (p - start));
     if (!reader->continues && p < end && *p == '[') open_section(reader, p, end);
     return reader->status ? NULL : buffer;
 }
