@@ -26,10 +26,11 @@
 static const char *const g_words_variant[] = {"portable", "best", NULL};
 static const EngOp g_ops[N_STAGES] = {ENG_OP_HASH, ENG_OP_GATHER, ENG_OP_PROJECT, ENG_OP_GATE};
 /* What `best` takes: the first that is there and supports the shape. */
-static const char *const g_best[N_STAGES][2] = {
-    {"portable", NULL}, {"portable", NULL}, {"onednn", "portable"}, {"portable", NULL}};
-static const char *const g_portable[N_STAGES][2] = {
-    {"portable", NULL}, {"portable", NULL}, {"portable", NULL}, {"portable", NULL}};
+enum { CANDIDATES = 3 };
+static const char *const g_best[N_STAGES][CANDIDATES] = {
+    {"portable"}, {"portable"}, {"onednn_bf16", "onednn_f32", "portable"}, {"portable"}};
+static const char *const g_portable[N_STAGES][CANDIDATES] = {
+    {"portable"}, {"portable"}, {"portable"}, {"portable"}};
 
 static const EngAxisDef g_axes[] = {
     ENG_AXES_TABLE,
@@ -38,7 +39,7 @@ static const EngAxisDef g_axes[] = {
     {"formula", ENG_AXIS_WORD, "copysign", "", 0, 0, eng_words_formula, "the gate's formula"},
     ENG_AXIS_THREADS_DEF,
     {"variant", ENG_AXIS_WORD, "portable", "", 0, 0, g_words_variant,
-     "portable kernels throughout, or the best one of each stage"},
+     "portable throughout; best: oneDNN for the projection where it takes the shape"},
 };
 
 static const EngMetricDef g_metrics[] = {
@@ -105,7 +106,7 @@ static EngStatus choose_kernel(const EngPoint *point, const EngShape *shape, int
     const char *const *names = best ? g_best[stage] : g_portable[stage];
     EngProblem problem = problem_of(point, shape, g_ops[stage]);
     EngStatus status = ENG_FAIL(err, ENG_UNSUPPORTED, "no %s kernel", eng_op_name(g_ops[stage]));
-    for (int i = 0; i < 2 && names[i]; i++) {
+    for (int i = 0; i < CANDIDATES && names[i]; i++) {
         *kernel = eng_kernel_find(g_ops[stage], names[i]);
         if (!*kernel) continue;
         status = eng_kernel_supports(*kernel, &problem, err);

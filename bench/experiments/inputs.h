@@ -4,8 +4,8 @@
  * Hidden states are synthetic until a trained backbone exists, and whatever shows them says so. For
  * alignment a, key k and noise z of independent standard normals,
  *     h = a * k / rms(k) + sqrt(1 - a^2) * z / rms(z),   rounded to bf16,
- * so the cosine of h and k is a, within about sqrt((1 - a^2) / hidden). The gate's score is near
- * sqrt(hidden) * a with deviation sqrt(1 - a^2).
+ * so the cosine of h and k is a, with deviation (1 - a^2)^1.5 / sqrt(hidden). The gate's score is
+ * near sqrt(hidden) * a with deviation (1 - a^2)^1.5.
  */
 #ifndef ENG_EXPERIMENTS_INPUTS_H
 #define ENG_EXPERIMENTS_INPUTS_H
