@@ -26,6 +26,7 @@ SELECT r.run_id,
     c.wrong,
     c.points - c.measured - c.skipped - c.failed - c.wrong AS not_run,
     c.found,
+    (SELECT count(*) FROM run_points l JOIN points p USING (point_key) WHERE l.run_id = r.run_id AND p.is_roof = 1) AS roofs,
     (SELECT count(*) FROM run_points l JOIN samples s USING (block_id, point_key) WHERE l.run_id = r.run_id) AS samples
 FROM runs r
 JOIN machines m USING (machine_id)
@@ -39,5 +40,6 @@ JOIN (SELECT count(*) AS points,
       FROM run_points l
       JOIN block_points bp USING (block_id, point_key)
       JOIN blocks k USING (block_id)
-      WHERE l.run_id = :run) c
+      JOIN points p USING (point_key)
+      WHERE l.run_id = :run AND p.is_roof = 0) c
 WHERE r.run_id = :run;

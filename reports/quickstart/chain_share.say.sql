@@ -4,10 +4,11 @@ WITH parts AS (
 ), largest AS (
     SELECT tokens, part, max(share) AS share FROM parts GROUP BY tokens
 )
-SELECT printf('At %d token%s %s takes %.0f %% of the chain''s wall time', a.tokens, iif(a.tokens = 1, '', 's'), a.part, a.share)
-    || iif(b.tokens > a.tokens, printf(', at %d tokens %s takes %.0f %%', b.tokens, b.part, b.share), '')
+SELECT printf('At %d token%s %s takes %.3g %% of the chain''s wall time', a.tokens, iif(a.tokens = 1, '', 's'), a.part, a.share)
+    || iif(b.tokens > a.tokens, printf(', at %d tokens %s takes %.3g %%', b.tokens, b.part, b.share), '')
     || printf(' (%.2f ms', (SELECT wall_us / 1000 FROM figure ORDER BY tokens LIMIT 1))
     || iif(b.tokens > a.tokens, printf(' and %.2f ms', (SELECT wall_us / 1000 FROM figure ORDER BY tokens DESC LIMIT 1)), '')
-    || printf(' for the whole chain); hashing and gathering together take %.1f to %.1f %%.',
+    || printf(' for the whole chain, variant %s); hashing and gathering together take %.3g to %.3g %%.',
+        (SELECT group_concat(DISTINCT iif(variant = '', 'none', variant)) FROM figure),
         (SELECT min(hash + gather) FROM figure), (SELECT max(hash + gather) FROM figure))
 FROM (SELECT * FROM largest ORDER BY tokens LIMIT 1) a, (SELECT * FROM largest ORDER BY tokens DESC LIMIT 1) b;
