@@ -107,21 +107,34 @@ static int wanted_rows(const EngSummaryRow *rows, int n)
     return wanted;
 }
 
+/* "roof_copy_d16 (roof)". */
+static void variant_text(const EngSummaryRow *row, char *out, size_t size)
+{
+    const EngExperiment *e = NULL;
+    eng_variant_text(row->axes_json, out, size);
+    if (eng_experiment_find(&eng_experiments, row->experiment, &e, NULL) || e->op < 0) return;
+    const EngKernel *kernel = eng_kernel_find((EngOp)e->op, out);
+    size_t used = strlen(out);
+    if (kernel && kernel->roof) snprintf(out + used, size - used, " (roof)");
+}
+
 static EngStatus print_points(const EngSummaryRow *rows, int n, EngErr *err)
 {
-    static const EngTableColumn columns[] = {
-        {"experiment", false},   {"axes not at default", false},
-        {"metric", false},       {"median", true},
-        {"95 % interval", true}, {"n", true},
-        {"% of roof", true},     {"outcome", false}};
+    static const EngTableColumn columns[] = {{"experiment", false}, {"axes not at default", false},
+                                             {"variant", false},    {"metric", false},
+                                             {"median", true},      {"95 % interval", true},
+                                             {"n", true},           {"% of roof", true},
+                                             {"outcome", false}};
     EngTextTable *table;
-    EngStatus status = eng_table_create(&table, columns, 8, err);
+    EngStatus status = eng_table_create(&table, columns, 9, err);
     for (int i = 0; i < n && !status; i++) {
         const EngSummaryRow *r = &rows[i];
         char axes[256];
         if (r->metric[0] && strcmp(r->metric, first_metric(r->experiment))) continue;
         eng_axes_text(&eng_experiments, r->experiment, r->axes_json, axes, sizeof axes);
         eng_table_text(table, r->experiment);
+        eng_table_text(table, axes);
+        variant_text(r, axes, sizeof axes);
         eng_table_text(table, axes);
         eng_table_text(table, r->metric);
         eng_table_number(table, r->median);

@@ -129,6 +129,7 @@ void eng_axes_text(const EngExperimentList *list, const char *experiment, const 
     {
         char text[96];
         const EngAxisDef *axis = find_axis(e, name);
+        if (!strcmp(name, "variant")) continue;
         if (json_is_string(value))
             snprintf(text, sizeof text, "%s", json_string_value(value));
         else if (json_is_integer(value))
@@ -139,5 +140,13 @@ void eng_axes_text(const EngExperimentList *list, const char *experiment, const 
         int n = snprintf(out + used, size - used, "%s%s=%s", used ? " " : "", name, text);
         used += n > 0 ? (size_t)n : 0;
     }
+    json_decref(axes);
+}
+
+void eng_variant_text(const char *axes_json, char *out, size_t size)
+{
+    json_t *axes = json_loads(axes_json, 0, NULL);
+    const char *variant = json_string_value(json_object_get(axes, "variant"));
+    snprintf(out, size, "%s", variant ? variant : "");
     json_decref(axes);
 }

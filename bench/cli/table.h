@@ -22,8 +22,11 @@ void eng_table_number(EngTextTable *table, double value); /* four digits; NAN: e
 EngStatus eng_table_print(const EngTextTable *table, FILE *out, EngErr *err);
 void eng_table_free(EngTextTable *table); /* accepts NULL */
 
-/* "tokens=4 variant=portable": the axes of a JSON object that are not at their default. */
+/* "tokens=4 corpus=code": the axes of a JSON object that are not at their default, without the
+ * variant. */
 void eng_axes_text(const EngExperimentList *list, const char *experiment, const char *axes_json,
                    char *out, size_t size);
+/* The kernel variant in a JSON object of axes, "" when it has none. */
+void eng_variant_text(const char *axes_json, char *out, size_t size);
 
 #endif
