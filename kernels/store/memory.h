@@ -30,6 +30,8 @@ EngStatus eng_table_arena_view(const EngTableArena *arena, int row_dims, int64_t
 /* Bytes of values that a table needs (checked: ENG_USAGE on overflow). */
 EngStatus eng_table_value_bytes(EngRowFormat format, int row_dims, int64_t rows, size_t *bytes,
                                 EngErr *err);
+/* What new memory may take: MemAvailable, or less where a control group limits us or where
+ * ENG_MEMORY_BYTES in the environment says so. 0: unknown, nothing is refused. */
 size_t eng_memory_available_bytes(void);
 
 #endif

@@ -238,6 +238,26 @@ static void test_zero_and_nan(void **state)
     }
 }
 
+/* The one rounding is to nearest, ties to even: with a score of 0 the plain gate is exactly 1/2,
+ * and 1 + 2^-8 lies between two bf16 numbers, as does 1 + 2^-7 + 2^-8. */
+static void test_ties_to_even(void **state)
+{
+    static const double x[4] = {1, 1 + 0x1p-7, -1, -1 - 0x1p-7};
+    static const double want[4] = {1, 1 + 0x1p-6, -1, -1 - 0x1p-6};
+    uint16_t xb[4], kv[8] = {0}, one[4], y[4];
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        xb[i] = eng_ref_bf16_round(x[i]);
+        kv[4 + i] = eng_ref_bf16_round(x[i] > 0 ? 0x1p-7 : -0x1p-7);
+        one[i] = eng_ref_bf16_round(1);
+    }
+    EngProblem problem = {.op = ENG_OP_GATE, .threads = 1};
+    problem.u.gate = (EngGateProblem){1, 1, 4, ENG_GATE_PLAIN, 1e-20f, one, one};
+    EngArgs args = {.u.gate = {xb, y, kv, NULL, NULL, NULL}};
+    assert_true(run_kernel(eng_kernel_find(ENG_OP_GATE, "portable"), &problem, &args));
+    for (int i = 0; i < 4; i++) assert_true(eng_ref_bf16(y[i]) == want[i]);
+}
+
 static void test_threads(void **state)
 {
     Data d = make_data(11, 3, 321, ENG_GATE_COPYSIGN, 1);
@@ -332,15 +352,11 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_formula_answers),
-        cmocka_unit_test(test_small_case),
-        cmocka_unit_test(test_exact_steps),
-        cmocka_unit_test(test_masked_tokens),
-        cmocka_unit_test(test_zero_and_nan),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_score_statistics),
-        cmocka_unit_test(test_formula_divergence),
+        cmocka_unit_test(test_shapes),           cmocka_unit_test(test_formula_answers),
+        cmocka_unit_test(test_small_case),       cmocka_unit_test(test_exact_steps),
+        cmocka_unit_test(test_masked_tokens),    cmocka_unit_test(test_zero_and_nan),
+        cmocka_unit_test(test_ties_to_even),     cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_score_statistics), cmocka_unit_test(test_formula_divergence),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,23 +110,38 @@ static void test_value_bytes(void **state)
     assert_int_equal(eng_table_value_bytes(ENG_ROW_FP8, 33, 1, &bytes, &err), ENG_USAGE);
 }
 
-static void test_refusal(void **state)
+static EngStatus try_bytes(EngRowFormat format, size_t bytes, EngErr *err)
 {
     EngTableArena arena;
+    EngStatus status = eng_table_arena_create(&arena, format, bytes, 1, err);
+    if (status)
+        assert_null(arena.values);
+    else
+        eng_table_arena_destroy(&arena);
+    return status;
+}
+
+static void test_refusal(void **state)
+{
     EngErr err = {0};
-    char number[32];
-    size_t available = eng_memory_available_bytes(), asked;
+    char number[64];
+    size_t available = eng_memory_available_bytes();
     (void)state;
     assert_true(available > (size_t)64 << 20);
-    asked = available - available / 20; /* fits, but not with 10 % left free */
-    asked -= asked % 64;
-    assert_int_equal(eng_table_arena_create(&arena, ENG_ROW_F32, asked, 1, &err), ENG_NO_MEMORY);
-    snprintf(number, sizeof number, "%zu bytes", asked);
+    snprintf(number, sizeof number, "needs %zu bytes", available * 2);
+    assert_int_equal(try_bytes(ENG_ROW_F32, available * 2, &err), ENG_NO_MEMORY);
     assert_non_null(strstr(err.text, number));
     assert_non_null(strstr(err.text, "available"));
-    assert_null(arena.values);
-    assert_int_equal(eng_table_arena_create(&arena, ENG_ROW_FP8, SIZE_MAX - 63, 1, &err),
-                     ENG_NO_MEMORY);
+    assert_int_equal(try_bytes(ENG_ROW_FP8, SIZE_MAX - 63, &err), ENG_NO_MEMORY);
+
+    /* A tenth stays free, and scales count. */
+    assert_int_equal(setenv("ENG_MEMORY_BYTES", "1000000", 1), 0);
+    assert_int_equal(eng_memory_available_bytes(), 1000000);
+    assert_int_equal(try_bytes(ENG_ROW_F32, 900000, &err), ENG_OK);
+    assert_int_equal(try_bytes(ENG_ROW_F32, 900004, &err), ENG_NO_MEMORY);
+    assert_int_equal(try_bytes(ENG_ROW_FP8, 872704, &err), ENG_OK); /* + 27,272 = 899,976 */
+    assert_int_equal(try_bytes(ENG_ROW_FP8, 872736, &err), ENG_NO_MEMORY);
+    unsetenv("ENG_MEMORY_BYTES");
 }
 
 static void test_empty_and_huge_pages(void **state)

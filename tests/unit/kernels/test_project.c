@@ -106,7 +106,7 @@ static void shapes(const EngKernel *kernel)
     static const int64_t tokens[] = {0, 1, 2, 3, 17, 64, 65};
     for (int i = 0; i < LENGTH_OF(tokens); i++) {
         check(kernel, ENG_FP8, ENG_FP8, ENG_BF16, tokens[i], 96, 64, 1);
-        check(kernel, ENG_FP8, ENG_FP8, ENG_F32, tokens[i], 32, 544, 2); /* beyond a k block */
+        check(kernel, ENG_FP8, ENG_FP8, ENG_F32, tokens[i], 64, 1088, 2); /* three k blocks */
         check(kernel, ENG_BF16, ENG_FP8, ENG_BF16, tokens[i], 64, 96, 1);
         check(kernel, ENG_FP8, ENG_BF16, ENG_F32, tokens[i], 37, 96, 3);
         check(kernel, ENG_BF16, ENG_BF16, ENG_BF16, tokens[i], 5, 33, 2); /* odd everything */
@@ -270,6 +270,25 @@ static void test_weight_cache(void **state)
     free_data(&d);
 }
 
+/* Variants and batch sizes that want different layouts do not get each other's. */
+static void test_layouts_apart(void **state)
+{
+    static const int64_t tokens[] = {1, 64, 300};
+    static float out[300 * 96];
+    int n;
+    const EngKernel *const *kernels = eng_kernels(ENG_OP_PROJECT, &n);
+    Data d = make_data(ENG_FP8, ENG_FP8, ENG_F32, 300, 96, 128, 2);
+    (void)state;
+    for (int i = 0; i < LENGTH_OF(tokens); i++) {
+        for (int k = 0; k < n; k++) {
+            d.problem.u.project.tokens = tokens[i];
+            if (project(kernels[k], &d, out)) compare(&d, out, kernels[k]->name);
+        }
+    }
+    eng_project_cache_clear();
+    free_data(&d);
+}
+
 /* Each allocation of create() fails in turn: an error, nothing leaked. */
 static void test_no_memory(void **state)
 {
@@ -334,8 +353,8 @@ int main(void)
         cmocka_unit_test(test_shapes),          cmocka_unit_test(test_oracle_element),
         cmocka_unit_test(test_tile_of_a_scale), cmocka_unit_test(test_threads_and_batch),
         cmocka_unit_test(test_nonfinite),       cmocka_unit_test(test_errors_are_seen),
-        cmocka_unit_test(test_weight_cache),    cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_weight_cache),    cmocka_unit_test(test_layouts_apart),
+        cmocka_unit_test(test_no_memory),       cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
