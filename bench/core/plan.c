@@ -343,7 +343,7 @@ static EngStatus add_point(Expansion *x, const EngSweepSection *section, const E
 {
     EngPlan *plan = x->plan;
     EngPlanPoint *point = x->spare ? x->spare : eng_arena_alloc(plan->arena, sizeof *point);
-    Block *block;
+    Block *block = NULL;
     if (!point) return no_memory(x->err);
     *point = (EngPlanPoint){.point = *values};
     x->spare = NULL;
