@@ -35,8 +35,8 @@ static const EngAxisDef g_axes[] = {
 };
 
 static const EngMetricDef g_metrics[] = {
-    {"ngrams", "n-grams", 0, "none", "distinct n-grams"},
     {"ngrams_per_row", "n-grams", -1, "none", "distinct n-grams per row in use, mean over heads"},
+    {"ngrams", "n-grams", 0, "none", "distinct n-grams"},
     {"rows_used", "share", 0, "none", "share of a head's rows in use, mean over heads"},
     {"heads_shared_max", "heads", -1, "none",
      "most heads that two n-grams of different mixes share"},
@@ -167,8 +167,8 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     const EngCollisions *counts = &state->counts;
     const EngAddress *address = &state->shape.address;
     (void)timing;
-    values[0] = (double)counts->ngrams;
-    values[1] = counts->ngrams_per_row;
+    values[0] = counts->ngrams_per_row;
+    values[1] = (double)counts->ngrams;
     values[2] = counts->rows_used;
     values[3] = counts->heads_shared_max;
     values[4] = eng_collide_bound(address, state->input.order);

@@ -149,6 +149,16 @@ static void test_formats_and_outputs(void **unused)
     }
 }
 
+static void test_two_threads(void **unused)
+{
+    (void)unused;
+    for (int e = 0; e < 5; e++) { /* the timed ones */
+        EngPoint point =
+            point_of(eng_experiments.items[e], TINY, "tokens", "33", "threads", "2", NULL);
+        assert_true(live_with_variants(&point) > 0);
+    }
+}
+
 static void test_chain_best(void **unused)
 {
     (void)unused;
@@ -294,6 +304,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_variants),
         cmocka_unit_test(test_formats_and_outputs),
+        cmocka_unit_test(test_two_threads),
         cmocka_unit_test(test_chain_best),
         cmocka_unit_test(test_saturation_is_the_histograms),
         cmocka_unit_test(test_known_alignment),
