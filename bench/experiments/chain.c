@@ -25,12 +25,18 @@
 
 static const char *const g_words_variant[] = {"portable", "best", NULL};
 static const EngOp g_ops[N_STAGES] = {ENG_OP_HASH, ENG_OP_GATHER, ENG_OP_PROJECT, ENG_OP_GATE};
-/* What `best` takes: the first that is there and supports the shape. */
-enum { CANDIDATES = 3 };
+/* Kernels of `best`, in order of preference: the first that is there and takes the shape. */
+enum { CANDIDATES = 4 };
 static const char *const g_best[N_STAGES][CANDIDATES] = {
-    {"portable"}, {"portable"}, {"onednn_bf16", "onednn_f32", "portable"}, {"portable"}};
-static const char *const g_portable[N_STAGES][CANDIDATES] = {
-    {"portable"}, {"portable"}, {"portable"}, {"portable"}};
+    {"avx512_ifma", "avx512", "avx2", "portable"},
+    {"avx512", "avx2", "portable"},
+    {"avx512", "onednn_bf16", "onednn_f32", "portable"},
+    {"avx512", "avx2", "portable"}};
+/* Beyond this many tokens the product on expanded weights is ahead of expanding as it goes. */
+#define MANY_TOKENS 64
+static const char *const g_project_many[CANDIDATES] = {"onednn_bf16", "avx512", "onednn_f32",
+                                                       "portable"};
+static const char *const g_portable[CANDIDATES] = {"portable"};
 
 static const EngAxisDef g_axes[] = {
     ENG_AXES_TABLE,
@@ -39,7 +45,7 @@ static const EngAxisDef g_axes[] = {
     {"formula", ENG_AXIS_WORD, "copysign", "", 0, 0, eng_words_formula, "the gate's formula"},
     ENG_AXIS_THREADS_DEF,
     {"variant", ENG_AXIS_WORD, "portable", "", 0, 0, g_words_variant,
-     "portable throughout; best: oneDNN for the projection where it takes the shape"},
+     "portable throughout, or per stage the first of a list by preference that fits"},
 };
 
 static const EngMetricDef g_metrics[] = {
@@ -103,7 +109,9 @@ static EngStatus choose_kernel(const EngPoint *point, const EngShape *shape, int
                                const EngKernel **kernel, EngErr *err)
 {
     bool best = !strcmp(eng_point_word(point, "variant"), "best");
-    const char *const *names = best ? g_best[stage] : g_portable[stage];
+    const char *const *names = best ? g_best[stage] : g_portable;
+    if (best && g_ops[stage] == ENG_OP_PROJECT && shape->tokens > MANY_TOKENS)
+        names = g_project_many;
     EngProblem problem = problem_of(point, shape, g_ops[stage]);
     EngStatus status = ENG_FAIL(err, ENG_UNSUPPORTED, "no %s kernel", eng_op_name(g_ops[stage]));
     for (int i = 0; i < CANDIDATES && names[i]; i++) {
