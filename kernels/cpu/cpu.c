@@ -10,6 +10,9 @@
 const EngKernel *const eng_cpu_kernels[] = {
     &eng_cpu_hash_naive,
     &eng_cpu_hash_portable,
+    &eng_cpu_hash_avx2,
+    &eng_cpu_hash_avx512,
+    &eng_cpu_hash_avx512_ifma,
     &eng_cpu_hash_roof_store,
 
     &eng_cpu_gather_naive,
@@ -21,6 +24,9 @@ const EngKernel *const eng_cpu_kernels[] = {
     &eng_cpu_gather_roof_g48,
 
     &eng_cpu_project_portable,
+#if defined(__x86_64__)
+    &eng_cpu_project_avx512,
+#endif
     &eng_cpu_project_onednn_bf16,
     &eng_cpu_project_onednn_bf16_ip,
     &eng_cpu_project_onednn_f32,

@@ -4,7 +4,8 @@
 
 #include <engram/kernels.h>
 
-extern const EngKernel eng_cpu_hash_naive, eng_cpu_hash_portable, eng_cpu_hash_roof_store;
+extern const EngKernel eng_cpu_hash_naive, eng_cpu_hash_portable, eng_cpu_hash_avx2,
+    eng_cpu_hash_avx512, eng_cpu_hash_avx512_ifma, eng_cpu_hash_roof_store;
 
 /* ---- shared by the variants ---- */
 
