@@ -35,7 +35,8 @@ typedef struct Block {
     int n_active;
     EngWorkerMessage message;
     char stop_reason[64];
-    int current; /* point the worker is in, -1: none */
+    bool verified; /* once per block and call: the code is the same in every lifetime */
+    int current;   /* point the worker is in, -1: none */
     char phase[64];
 } Block;
 
@@ -196,28 +197,26 @@ static EngStatus run_segment(Block *block, int ordinal, EngErr *err)
     EngDb *db = block->context->db;
     Active **points = eng_alloc_array((size_t)block->n_active, sizeof *points);
     const EngPoint **task_points = eng_alloc_array((size_t)block->n_active, sizeof *task_points);
-    const EngKernel **kernels = eng_alloc_array((size_t)block->n_active, sizeof *kernels);
     int n = 0, segment = 0;
     EngStatus status = ENG_OK, reply;
     EngEvidence before, after;
     EngWorker worker = {.pid = -1};
     char how[96] = "", evidence[256];
     bool done = false;
-    if (!points || !task_points || !kernels) {
+    if (!points || !task_points) {
         status = ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a block");
         goto out;
     }
     for (int i = 0; i < block->n_active; i++) {
         if (block->active[i].ended) continue;
         points[n] = &block->active[i];
-        task_points[n] = &block->active[i].ledger->plan->point;
-        kernels[n++] = block->active[i].ledger->plan->kernel;
+        task_points[n++] = &block->active[i].ledger->plan->point;
     }
     bool counted = ledger->experiment->counted;
     EngWorkerTask task = {.resources = block->context->resources,
                           .points = task_points,
-                          .kernels = kernels,
                           .n_points = n,
+                          .verify = !block->verified,
                           .seed = ledger->seed + 1000003u * (uint64_t)ordinal,
                           .pairs = counted ? 1 : ledger->pairs_wanted,
                           .budget_ns =
@@ -246,7 +245,6 @@ static EngStatus run_segment(Block *block, int ordinal, EngErr *err)
     if (!status)
         status = eng_db_segment_finish(db, ledger->block_id, segment, !done, evidence, err);
 out:
-    eng_free(kernels);
     eng_free(task_points);
     eng_free(points);
     return status;

@@ -146,7 +146,7 @@ static void set_up_points(Child *child)
             end_point(child, i, status, err.text);
             continue;
         }
-        if (child->experiment->verify) verify_point(child, i);
+        if (child->experiment->verify && task->verify) verify_point(child, i);
     }
 }
 

@@ -12,9 +12,8 @@
 typedef struct EngWorkerTask {
     const EngResources *resources;
     const EngPoint *const *points; /* [n_points]; all of one experiment */
-    const EngKernel *const
-        *kernels; /* [n_points], NULL entries when the experiment has no variants */
     int n_points;
+    bool verify;           /* compare with the oracle before sampling */
     uint64_t seed;         /* of this lifetime: layout, inputs, order */
     int first_pair, pairs; /* rounds to run; pair numbers count up over the segment */
     int64_t budget_ns;     /* stop after the round in which this has passed, 0: none */

@@ -14,7 +14,7 @@
 #define EST_NS_PER_ROW      60.0 /* a row of far memory, prefetched */
 #define EST_NS_PER_DECODED  0.1
 #define SETUP_BYTES         120 /* per row of a window, while its bytes are counted */
-#define MAX_VERIFIED_TOKENS 4096
+#define MAX_VERIFIED_TOKENS 128
 
 static const char *const g_words_out[] = {"bf16", "f32", "fp8", NULL};
 
@@ -193,7 +193,7 @@ static EngStatus run(void *opaque, EngErr *err)
     return eng_runner_run(&state->runner, &args, err);
 }
 
-/* Every output of the windows verified: all of them up to 4,096 tokens, and at least one. */
+/* Every output of the windows verified: as many as make 128 tokens, and at least one. */
 static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
 {
     State *state = opaque;
