@@ -146,6 +146,19 @@ static EngStatus make_parent(const char *path, EngErr *err)
     return status;
 }
 
+/* SQLite does not wait for its busy time-out here when two programs create a database at once. */
+static EngStatus switch_to_wal(EngDb *db, EngErr *err)
+{
+    static const char sql[] = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL";
+    int rc = SQLITE_BUSY;
+    for (int waited_ms = 0; waited_ms < BUSY_TIMEOUT_MS; waited_ms += 10) {
+        rc = sqlite3_exec(db->sql, sql, NULL, NULL, NULL);
+        if ((rc & 0xff) != SQLITE_BUSY) break;
+        usleep(10 * 1000);
+    }
+    return rc == SQLITE_OK ? ENG_OK : eng_db_fail(db, rc, "write", err);
+}
+
 /* Settings of a connection that may write; max_page_count is a test's small disk. */
 static EngStatus prepare_writing(EngDb *db, EngErr *err)
 {
@@ -154,8 +167,7 @@ static EngStatus prepare_writing(EngDb *db, EngErr *err)
     int64_t n;
     if (sqlite3_db_readonly(db->sql, "main") == 1)
         return ENG_FAIL(err, ENG_IO, "%s: the file is read-only", db->path);
-    EngStatus status =
-        run_script(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL", "write", err);
+    EngStatus status = switch_to_wal(db, err);
     if (status || !pages || !eng_parse_i64(pages, &n)) return status;
     snprintf(pragma, sizeof pragma, "PRAGMA max_page_count = %lld", (long long)n);
     return run_script(db, pragma, "limit its size", err);

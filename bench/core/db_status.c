@@ -187,9 +187,10 @@ static EngStatus read_lists(EngDb *db, EngArena *arena, EngRunStatus *out, EngEr
                               "s", out->run_id);
     if (!status) status = read_points(db, statement, arena, &out->skips, &out->n_skips, err);
     if (!status)
-        status = eng_db_query(db, &statement, err,
-                              STATUS_POINT " AND wall > 0 ORDER BY wall DESC, p.point_key LIMIT 5",
-                              "s", out->run_id);
+        status = eng_db_query(
+            db, &statement, err,
+            STATUS_POINT " AND p.is_roof = 0 AND wall > 0 ORDER BY wall DESC, p.point_key LIMIT 5",
+            "s", out->run_id);
     if (!status) status = read_points(db, statement, arena, &out->slowest, &out->n_slowest, err);
     return status;
 }

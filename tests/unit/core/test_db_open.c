@@ -168,6 +168,43 @@ static void test_child_forgets(void **state)
     }
 }
 
+/* Many programs may meet at a database that is not there yet: one makes it, the others wait. */
+static void test_created_at_once(void **state)
+{
+    const Folder *folder = *state;
+    enum { CHILDREN = 8, ROUNDS = 5 };
+    for (int round = 0; round < ROUNDS; round++) {
+        pid_t pids[CHILDREN];
+        int gate[2], failed = 0;
+        assert_int_equal(pipe(gate), 0);
+        for (int i = 0; i < CHILDREN; i++) {
+            pids[i] = fork();
+            if (pids[i]) continue;
+            char byte;
+            EngDb *db;
+            EngErr e = {0};
+            close(gate[1]);
+            if (read(gate[0], &byte, 1) < 0) _exit(1); /* end of file lets all go at once */
+            EngStatus status = eng_db_open(folder->db, ENG_DB_WRITE, &db, &e);
+            if (status) fprintf(stderr, "%s\n", e.text);
+            eng_db_close(db);
+            _exit(status != ENG_OK);
+        }
+        close(gate[0]);
+        close(gate[1]);
+        for (int i = 0; i < CHILDREN; i++) {
+            int result;
+            waitpid(pids[i], &result, 0);
+            failed += result != 0;
+        }
+        assert_int_equal(failed, 0);
+        EngDb *db = open_db(folder, ENG_DB_WRITE); /* closing it takes the log away */
+        assert_int_equal(number(db, "SELECT count(*) FROM median_ranks"), 10000);
+        eng_db_close(db);
+        unlink(folder->db);
+    }
+}
+
 static void test_unwritable(void **state)
 {
     const Folder *folder = *state;
@@ -239,9 +276,10 @@ int main(void)
 {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(test_create),        IN_FOLDER(test_makes_folders), IN_FOLDER(test_not_ours),
-        IN_FOLDER(test_versions),      IN_FOLDER(test_damaged),       IN_FOLDER(test_two_runs),
-        IN_FOLDER(test_child_forgets), IN_FOLDER(test_unwritable),    IN_FOLDER(test_full_disk),
+        IN_FOLDER(test_create),        IN_FOLDER(test_makes_folders),   IN_FOLDER(test_not_ours),
+        IN_FOLDER(test_versions),      IN_FOLDER(test_damaged),         IN_FOLDER(test_two_runs),
+        IN_FOLDER(test_child_forgets), IN_FOLDER(test_created_at_once), IN_FOLDER(test_unwritable),
+        IN_FOLDER(test_full_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
