@@ -2,6 +2,7 @@
  * see db.h. */
 #include "bench/core/db_sql.h"
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* Opening the database: whose file it is, its version, migrations, and the run lock; see db.h. */
 #include "bench/core/db_sql.h"
 
+#include <sqlite3.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

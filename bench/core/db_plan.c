@@ -1,6 +1,7 @@
 /* Writing a plan into the ledger, in one transaction, before anything runs; see db.h. */
 #include "bench/core/db_sql.h"
 
+#include <sqlite3.h>
 #include <math.h>
 #include <string.h>
 

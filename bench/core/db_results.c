@@ -1,6 +1,7 @@
 /* Samples, residuals, histograms, roofs and drop counts; see db.h. */
 #include "bench/core/db_sql.h"
 
+#include <sqlite3.h>
 #include <math.h>
 #include <string.h>
 

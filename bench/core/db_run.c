@@ -1,6 +1,7 @@
 /* Rows that points refer to, and runs; see db.h. */
 #include "bench/core/db_sql.h"
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 

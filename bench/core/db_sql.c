@@ -1,6 +1,7 @@
 /* Statements, transactions and error text of the database; see db_sql.h. */
 #include "bench/core/db_sql.h"
 
+#include <sqlite3.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>

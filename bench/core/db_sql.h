@@ -2,9 +2,11 @@
 #ifndef ENG_BENCH_DB_SQL_H
 #define ENG_BENCH_DB_SQL_H
 
-#include <sqlite3.h>
-
 #include "bench/core/db.h"
+
+/* As in <sqlite3.h>, which the db_*.c files include. */
+typedef struct sqlite3 sqlite3;
+typedef struct sqlite3_stmt sqlite3_stmt;
 
 #define ENG_DB_CACHED 64
 

@@ -1,6 +1,7 @@
 /* Reading a run: where it stands, and its summary; see db.h. */
 #include "bench/core/db_sql.h"
 
+#include <sqlite3.h>
 #include <math.h>
 #include <string.h>
 
