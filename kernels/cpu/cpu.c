@@ -5,6 +5,7 @@
 #include "kernels/cpu/gate.h"
 #include "kernels/cpu/gather.h"
 #include "kernels/cpu/hash.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/project.h"
 
 const EngKernel *const eng_cpu_kernels[] = {
@@ -24,7 +25,7 @@ const EngKernel *const eng_cpu_kernels[] = {
     &eng_cpu_gather_roof_g48,
 
     &eng_cpu_project_portable,
-#if defined(__x86_64__)
+#if ENG_X86
     &eng_cpu_project_avx512,
 #endif
     &eng_cpu_project_onednn_bf16,

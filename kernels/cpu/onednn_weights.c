@@ -9,6 +9,7 @@
 #include "kernels/cpu/common.h"
 #include "kernels/cpu/decode.h"
 #include "kernels/cpu/project.h"
+#include "kernels/cpu/project_tiles.h"
 
 #include "base/mem.h"
 
@@ -157,6 +158,7 @@ static EngStatus make(const EngProblem *problem, const Key *key, const dnnl_memo
         status =
             eng_alloc_or(&made->bytes, dnnl_memory_desc_get_size(layout), 1, "packed weights", err);
         if (status) goto done;
+        eng_cpu_huge_pages(made->bytes, dnnl_memory_desc_get_size(layout));
     }
     status = eng_onednn_status(dnnl_memory_create(&made->memory, layout, engine, made->bytes),
                                "weights", err);
@@ -263,11 +265,12 @@ void eng_project_cache_clear(void)
         free_weights(entry);
     }
     pthread_mutex_unlock(&g_lock);
+    eng_weight_tiles_clear();
 }
 
 int eng_project_cache_entries(void)
 {
-    int n = 0;
+    int n = eng_weight_tiles_entries();
     pthread_mutex_lock(&g_lock);
     for (EngPackedWeights *e = g_entries; e; e = e->next) n++;
     pthread_mutex_unlock(&g_lock);

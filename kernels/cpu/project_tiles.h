@@ -1,0 +1,62 @@
+/* fp8 projection weights repacked for kernels that expand them on the fly. Internal to kernels/cpu.
+ *
+ * Weights are cut into tiles of 32 outputs x 32 inputs, which is what one e8m0 scale covers. A tile
+ * is 1,024 bytes in an order that the kernel names; the tiles of one group of 32 outputs follow
+ * each other along k, so that a product with few tokens reads one ascending stream per thread.
+ *
+ * bf16 dot instructions take subnormal operands and results as 0. Groups with a tile whose values
+ * could get there (or overflow bf16) are marked: the kernel computes their outputs with
+ * eng_project_exact. Likewise tokens with tiny values. Both are rare enough to be slow.
+ */
+#ifndef ENG_KERNELS_CPU_PROJECT_TILES_H
+#define ENG_KERNELS_CPU_PROJECT_TILES_H
+
+#include <engram/kernels.h>
+
+#define ENG_TILE       32
+#define ENG_TILE_BYTES (ENG_TILE * ENG_TILE)
+
+/* Scales with which every e4m3fn value is a normal bf16 and products keep away from subnormals. */
+#define ENG_TILE_SCALE_MIN 64
+#define ENG_TILE_SCALE_MAX 190
+
+/* Byte b of a tile holds output order[b] / 32, input order[b] % 32 of it. */
+typedef struct EngTileOrder {
+    const char *name;
+    uint16_t order[ENG_TILE_BYTES];
+} EngTileOrder;
+
+typedef struct EngWeightTiles {
+    int groups, k_tiles;
+    uint8_t *tiles;  /* [groups, k_tiles, 1024] */
+    uint8_t *scales; /* [groups, k_tiles]; 127 for a tile of zeros */
+    uint8_t *exact;  /* [groups], 1: compute with eng_project_exact */
+    int min_scale;   /* smallest of the groups that are not exact; 127 where there is none */
+} EngWeightTiles;
+
+/* Repacked weights of `problem` (fp8), from the process's cache or made with problem->threads.
+ * nan_is_exact marks groups that hold NaN codes as exact too. eng_project_cache_clear frees those
+ * without users. */
+EngStatus eng_weight_tiles_acquire(const EngProblem *problem, const EngTileOrder *order,
+                                   bool nan_is_exact, const EngWeightTiles **out, EngErr *err);
+void eng_weight_tiles_release(const EngWeightTiles *tiles); /* accepts NULL */
+void eng_weight_tiles_clear(void);
+int eng_weight_tiles_entries(void);
+
+/* Asks for 2 MiB pages under a block from eng_alloc that was not written yet; it stays zeroed. */
+void eng_cpu_huge_pages(void *block, size_t bytes);
+
+/* ENG_OK for problems with fp8 weights that eng_cpu_project_supports accepts. */
+EngStatus eng_project_tiles_supports(const EngProblem *problem, EngErr *why);
+
+/* Token t of x as bf16 bits into out [k]. False when some value is no normal bf16 number or so
+ * small that products with weights of scale `min_scale` could be lost: then use eng_project_exact.
+ */
+bool eng_project_x_bf16(const EngProjectProblem *p, const EngProjectArgs *args, int64_t t,
+                        int min_scale, uint16_t *out);
+
+/* Outputs j0 .. j0+count of token t in double precision, written to out. scratch: 2 * k doubles. */
+void eng_project_exact(const EngProjectProblem *p, const EngProjectArgs *args, int64_t t, int j0,
+                       int count, double *scratch);
+
+#endif
