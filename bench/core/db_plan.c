@@ -34,7 +34,7 @@ static EngStatus put_axis_values(Writer *w, const EngPlanPoint *point)
                              " VALUES (?, ?, ?, ?, ?)",
                              "sssdi", point->point_key, def->name, value->text,
                              def->type == ENG_AXIS_WORD ? NAN : value->f,
-                             (int64_t)!strcmp(value->text, def->def));
+                             (int64_t)(point->at_default >> i & 1));
     }
     return status;
 }

@@ -25,7 +25,7 @@ typedef enum EngAxisType { ENG_AXIS_INT = 0, ENG_AXIS_REAL, ENG_AXIS_WORD } EngA
 typedef struct EngAxisDef {
     const char *name;
     EngAxisType type;
-    const char *def;  /* canonical text; a point whose value equals it keeps its config key */
+    const char *def;  /* canonical text, where the preset gives none (EngIdentity.axis_default) */
     const char *unit; /* "tokens", "" */
     double min, max;  /* numbers only, inclusive */
     const char *const *words; /* allowed words, NULL-terminated; NULL: any (checked by check()) */

@@ -12,8 +12,16 @@
 
 #define SYNTHETIC "synthetic"
 
+/* Effective defaults of an experiment under one preset. */
+typedef struct Defaults {
+    struct Defaults *next;
+    const char *preset;
+    EngPoint point;
+} Defaults;
+
 typedef struct Expansion {
     EngPlan *plan;
+    Defaults *defaults;
     EngKeyTable points, blocks, shapes;
     EngKeyText text;     /* scratch for keys */
     EngPlanPoint *spare; /* of a point that was there already */
@@ -52,7 +60,7 @@ typedef struct Walk {
     int n_axes;
     Wheel wheels[ENG_MAX_AXES];
     int n_wheels;
-    EngPoint defaults;
+    EngPoint defaults; /* of the axes' own table */
 } Walk;
 
 static EngStatus default_values(const EngSweep *sweep, const EngExperiment *experiment,
@@ -139,9 +147,52 @@ static EngStatus open_walk(const EngSweep *sweep, const EngSweepSection *section
     return ENG_OK;
 }
 
-static void current_point(const Walk *walk, EngPoint *point)
+/* The value that the walk gives the preset axis now, or its default; "" without such an axis. */
+static const char *current_preset(const Walk *walk)
 {
-    *point = walk->defaults;
+    int preset = eng_experiment_axis(walk->defaults.experiment, ENG_AXIS_PRESET);
+    if (preset < 0) return "";
+    for (int w = 0; w < walk->n_wheels; w++)
+        for (int i = 0; i < walk->wheels[w].n_axes; i++)
+            if (walk->wheels[w].axes[i]->axis == preset)
+                return walk->wheels[w].axes[i]->values[walk->wheels[w].at].text;
+    return walk->defaults.values[preset].text;
+}
+
+/* What axes are that a sweep does not name: the preset's own values where it has some. */
+static EngStatus defaults_under(Expansion *x, const EngExperiment *experiment, const char *preset,
+                                const EngPoint **out)
+{
+    const EngIdentity *identity = x->plan->identity;
+    Defaults *d = x->defaults;
+    while (d && (d->point.experiment != experiment || strcmp(d->preset, preset))) d = d->next;
+    if (d) {
+        *out = &d->point;
+        return ENG_OK;
+    }
+    d = eng_arena_alloc(x->plan->arena, sizeof *d);
+    if (!d) return no_memory(x->err);
+    EngStatus status =
+        default_values(x->plan->sweep, experiment, x->plan->arena, &d->point, x->err);
+    for (int i = 0; !status && *preset && identity->axis_default && i < experiment->n_axes; i++) {
+        const char *text = NULL;
+        status = identity->axis_default(identity->context, preset, experiment->axes[i].name, &text,
+                                        x->err);
+        if (!status && text)
+            status = eng_axis_value(x->plan->sweep->catalog, experiment, i, text, x->plan->arena,
+                                    &d->point.values[i], x->err);
+    }
+    if (status) return status;
+    d->preset = preset;
+    d->next = x->defaults;
+    x->defaults = d;
+    *out = &d->point;
+    return ENG_OK;
+}
+
+static void current_point(const Walk *walk, const EngPoint *defaults, EngPoint *point)
+{
+    *point = *defaults;
     for (int w = 0; w < walk->n_wheels; w++)
         for (int i = 0; i < walk->wheels[w].n_axes; i++) {
             const EngSweepAxis *axis = walk->wheels[w].axes[i];
@@ -235,8 +286,16 @@ static EngStatus complete_point(Expansion *x, EngPlanPoint *point)
 {
     const EngExperiment *experiment = point->point.experiment;
     EngErr why = {0};
-    EngStatus status = find_kernel(x, point);
+    const EngPoint *defaults;
+    int preset = eng_experiment_axis(experiment, ENG_AXIS_PRESET);
+    EngStatus status = defaults_under(
+        x, experiment, preset < 0 ? "" : point->point.values[preset].text, &defaults);
+    if (!status) status = find_kernel(x, point);
     if (status) return status;
+    point->at_default = 0;
+    for (int i = 0; i < experiment->n_axes; i++)
+        if (!strcmp(point->point.values[i].text, defaults->values[i].text))
+            point->at_default |= 1u << i;
     status = experiment->check ? experiment->check(&point->point, &why) : ENG_OK;
     if (status == ENG_UNSUPPORTED || status == ENG_NO_DEVICE) {
         point->skip = eng_arena_strdup(x->plan->arena, *why.text ? why.text : "not supported");
@@ -371,8 +430,11 @@ static EngStatus expand_section(Expansion *x, const EngSweepSection *section)
     if (status) return status;
     do {
         EngPoint point;
+        const EngPoint *defaults;
         bool keep = true;
-        current_point(walk, &point);
+        status = defaults_under(x, section->experiment, current_preset(walk), &defaults);
+        if (status) return status;
+        current_point(walk, defaults, &point);
         if (section->where) {
             status = eng_where_eval(section->where, &point, &keep, x->err);
             if (status)

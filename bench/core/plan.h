@@ -38,6 +38,11 @@ typedef struct EngIdentity {
     /* Object code, compiler, flags, libraries; variant is "" for experiments without one. */
     EngStatus (*variant_digest)(void *context, const EngExperiment *experiment, const char *variant,
                                 const char **digest, EngErr *err);
+    /* Default of an axis under a preset: *text (living as long as the plan), or NULL for the axis's
+     * own. It stands for every axis that the sweep does not name, and is what "at its default"
+     * means. */
+    EngStatus (*axis_default)(void *context, const char *preset, const char *axis,
+                              const char **text, EngErr *err);
     /* false: the corpus axis of such points becomes "synthetic" (see EngPlan.missing_corpora).
      * NULL: every corpus exists. */
     bool (*corpus_exists)(void *context, const char *corpus);
@@ -50,10 +55,11 @@ typedef struct EngPlanPoint {
     const EngKernel *kernel; /* NULL when the experiment has no operation */
     const char *backend;     /* "cpu", "cuda" */
     bool is_roof;            /* joined by the plan: a sweep names no roofs */
-    int shape;        /* same number: same axes but the variant; a roof is the limit of its shape */
-    const char *skip; /* why it cannot run here, NULL: it can */
-    EngNeed need;     /* zeros when skipped */
-    double estimate_ns; /* of one run(); 0 when skipped or unknown */
+    int shape; /* same number: same axes but the variant; a roof is the limit of its shape */
+    uint32_t at_default; /* bit per axis of the experiment */
+    const char *skip;    /* why it cannot run here, NULL: it can */
+    EngNeed need;        /* zeros when skipped */
+    double estimate_ns;  /* of one run(); 0 when skipped or unknown */
     const char *stream_digest, *preset_digest, *store_digest; /* NULL: none */
     const char *variant_digest;
 } EngPlanPoint;

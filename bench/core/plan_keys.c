@@ -61,10 +61,10 @@ EngStatus eng_plan_keys(EngPlanPoint *point, const char *machine_id, EngKeyText 
     add_line(str, "experiment", experiment->name);
     for (int i = 0; i < experiment->n_axes; i++) {
         const EngAxisDef *def = &experiment->axes[text->order[i]];
-        const char *value = point->point.values[text->order[i]].text;
-        if (!strcmp(def->name, ENG_AXIS_VARIANT) || !strcmp(value, def->def)) continue;
+        int axis = text->order[i];
+        if (!strcmp(def->name, ENG_AXIS_VARIANT) || (point->at_default >> axis & 1)) continue;
         eng_str_add(str, "axis ");
-        add_line(str, def->name, value);
+        add_line(str, def->name, point->point.values[axis].text);
     }
     add_line(str, "variant", point->variant);
     add_line(str, "stream", point->stream_digest ? point->stream_digest : "");
@@ -153,9 +153,9 @@ EngStatus eng_plan_label(const EngPlanPoint *point, EngStr *out, EngErr *err)
     const EngExperiment *experiment = point->point.experiment;
     size_t before = out->n;
     for (int i = 0; i < experiment->n_axes; i++) {
-        const char *value = point->point.values[i].text;
-        if (!strcmp(value, experiment->axes[i].def)) continue;
-        eng_str_printf(out, "%s%s=%s", out->n > before ? " " : "", experiment->axes[i].name, value);
+        if (point->at_default >> i & 1) continue;
+        eng_str_printf(out, "%s%s=%s", out->n > before ? " " : "", experiment->axes[i].name,
+                       point->point.values[i].text);
     }
     if (out->n == before) eng_str_add(out, "(all axes at their default)");
     return eng_str_status(out, err);

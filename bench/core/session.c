@@ -48,6 +48,44 @@ static EngStatus preset_digest(void *context, const char *name, const char **dig
     return status;
 }
 
+/* Axes that a preset fixes. Table rows are capped: the published tables fit few machines. */
+static EngStatus axis_default(void *context, const char *name, const char *axis, const char **text,
+                              EngErr *err)
+{
+    static const char *const axes[ENG_SESSION_DEFAULTS] = {"orders", "heads", "rows", "row_dims",
+                                                           "row_format"};
+    const int64_t most_rows = 131072;
+    EngSession *session = context;
+    const EngPreset *p = NULL;
+    int which = 0;
+    while (which < ENG_SESSION_DEFAULTS && strcmp(axes[which], axis)) which++;
+    *text = NULL;
+    if (which == ENG_SESSION_DEFAULTS) return ENG_OK;
+    EngStatus status = find_preset(session, name, &p, err);
+    if (status) return status;
+    char *out = session->defaults[p - session->presets][which];
+    size_t size = sizeof session->defaults[0][0];
+    int64_t rows = p->address.start < most_rows ? p->address.start : most_rows;
+    switch (which) {
+    case 0:
+        snprintf(out, size, "%d-%d", p->address.min_order, p->address.max_order);
+        break;
+    case 1:
+        snprintf(out, size, "%d", p->address.heads);
+        break;
+    case 2:
+        snprintf(out, size, "%lld", (long long)rows);
+        break;
+    case 3:
+        snprintf(out, size, "%d", p->row_dims);
+        break;
+    default:
+        snprintf(out, size, "%s", eng_row_format_name(p->row_format));
+    }
+    *text = out;
+    return ENG_OK;
+}
+
 static EngStatus store_digest(void *context, const EngPoint *point, const EngNeed *need,
                               const char **digest, EngErr *err)
 {
@@ -157,6 +195,7 @@ EngStatus eng_session_open(const EngSweep *sweep, const char *data_dir, EngSessi
                                       .preset_digest = preset_digest,
                                       .store_digest = store_digest,
                                       .variant_digest = variant_digest,
+                                      .axis_default = axis_default,
                                       .corpus_exists = corpus_exists};
     status = eng_plan_expand(sweep, &session->identity, &session->plan, err);
     if (status) goto out;

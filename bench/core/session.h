@@ -10,6 +10,7 @@
 
 #define ENG_SESSION_PRESETS  32
 #define ENG_SESSION_VARIANTS 128
+#define ENG_SESSION_DEFAULTS 5 /* axes whose default a preset gives */
 
 struct EngSession {
     EngMachine machine;
@@ -19,6 +20,7 @@ struct EngSession {
     EngPlan *plan;
     /* Caches behind the identity's callbacks. */
     EngPreset presets[ENG_SESSION_PRESETS];
+    char defaults[ENG_SESSION_PRESETS][ENG_SESSION_DEFAULTS][24]; /* texts of axis_default */
     int n_presets;
     struct {
         const EngExperiment *experiment;

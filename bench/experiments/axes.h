@@ -64,8 +64,8 @@ extern const char *const eng_words_formula[];    /* copysign sign plain */
     }
 #define ENG_AXIS_VARIANT_DEF(op)                                                                   \
     {                                                                                              \
-        "variant", ENG_AXIS_WORD, "portable", "", 0, 0, NULL,                                      \
-            "kernel variant of " op "; `all` for each of them"                                     \
+        "variant", ENG_AXIS_WORD, "all", "", 0, 0, NULL,                                           \
+            "kernel variant of " op "; all: each that is no roof"                                  \
     }
 #define ENG_AXIS_TOKENS_DEF(def, help)                                                             \
     {                                                                                              \

@@ -14,7 +14,7 @@
 
 /* ---- adding up ---- */
 
-static void merge(EngCheck *check, const EngResidual *part)
+static void merge(EngCheck *check, const EngComparison *part)
 {
     check->n_checked += part->count;
     check->n_failed += part->failed;
@@ -80,7 +80,7 @@ EngStatus eng_check_gather(const EngGatherProblem *problem, const EngGatherArgs 
     if (status) return status;
     for (int64_t t = 0; t < problem->tokens; t++)
         for (int c = 0; c < problem->columns; c++) {
-            EngResidual part;
+            EngComparison part;
             size_t at = (size_t)t * (size_t)problem->columns + (size_t)c;
             eng_ref_gather_row(&problem->table, args->rows[t * args->row_stride + c], problem->out,
                                want, want + value_bytes);
@@ -105,7 +105,7 @@ EngStatus eng_check_project(const EngProjectProblem *problem, const EngProjectAr
 {
     (void)err;
     EngRng rng;
-    EngResidual part;
+    EngComparison part;
     eng_rng_seed(&rng, seed);
     eng_residual_start(&part);
     for (int64_t i = 0; i < n; i++) {
@@ -135,7 +135,7 @@ EngStatus eng_check_gate(const EngGateProblem *problem, const EngGateArgs *args,
 {
     (void)err;
     EngRng rng;
-    EngResidual out, gates, scores;
+    EngComparison out, gates, scores;
     bool all = n_tokens >= problem->tokens;
     int64_t n = all ? problem->tokens : n_tokens;
     eng_rng_seed(&rng, seed);

@@ -33,12 +33,12 @@ EngLimit eng_limit_sum(EngDtype out, double want, double terms, double abs_sum)
                       .pass = worst + eng_rounding_error(out, fabs(want) + worst)};
 }
 
-void eng_residual_start(EngResidual *residual)
+void eng_residual_start(EngComparison *residual)
 {
-    *residual = (EngResidual){.worst = -1, .verdict = ENG_RESIDUAL_PASS};
+    *residual = (EngComparison){.worst = -1, .verdict = ENG_RESIDUAL_PASS};
 }
 
-static void set_worst(EngResidual *residual, double got, double want, EngLimit limit)
+static void set_worst(EngComparison *residual, double got, double want, EngLimit limit)
 {
     residual->worst = residual->count;
     residual->got = got;
@@ -53,7 +53,7 @@ static double overflow_of(EngDtype type, double want)
     return fabs(want) >= last ? copysign(INFINITY, want) : want;
 }
 
-static void add_nonfinite(EngResidual *residual, double got, double want, EngLimit limit)
+static void add_nonfinite(EngComparison *residual, double got, double want, EngLimit limit)
 {
     if ((isnan(got) && isnan(want)) || got == want) return;
     if (!residual->nonfinite) set_worst(residual, got, want, limit);
@@ -62,7 +62,7 @@ static void add_nonfinite(EngResidual *residual, double got, double want, EngLim
     residual->verdict = ENG_RESIDUAL_FAIL;
 }
 
-void eng_residual_add(EngResidual *residual, EngDtype type, double got, double want, EngLimit limit)
+void eng_residual_add(EngComparison *residual, EngDtype type, double got, double want, EngLimit limit)
 {
     want = overflow_of(type, want);
     if (!isfinite(got) || !isfinite(want)) {
@@ -104,7 +104,7 @@ static double element(EngDtype type, const void *base, int64_t i)
     }
 }
 
-static void compare(EngResidual *residual, EngDtype type, const void *got, const double *want,
+static void compare(EngComparison *residual, EngDtype type, const void *got, const double *want,
                     const double *abs_sums, double terms, int64_t n)
 {
     eng_residual_start(residual);
@@ -113,19 +113,19 @@ static void compare(EngResidual *residual, EngDtype type, const void *got, const
                          eng_limit_sum(type, want[i], terms, abs_sums ? abs_sums[i] : 0));
 }
 
-void eng_compare_f32(EngResidual *residual, const float *got, const double *want,
+void eng_compare_f32(EngComparison *residual, const float *got, const double *want,
                      const double *abs_sums, double terms, int64_t n)
 {
     compare(residual, ENG_F32, got, want, abs_sums, terms, n);
 }
 
-void eng_compare_bf16(EngResidual *residual, const uint16_t *got, const double *want,
+void eng_compare_bf16(EngComparison *residual, const uint16_t *got, const double *want,
                       const double *abs_sums, double terms, int64_t n)
 {
     compare(residual, ENG_BF16, got, want, abs_sums, terms, n);
 }
 
-void eng_compare_bits(EngResidual *residual, EngDtype type, const void *got, const void *want,
+void eng_compare_bits(EngComparison *residual, EngDtype type, const void *got, const void *want,
                       int64_t n)
 {
     size_t size = eng_dtype_bytes(type, 1);

@@ -25,7 +25,7 @@ typedef struct EngLimit {
     double warn, pass; /* absolute error */
 } EngLimit;
 
-typedef struct EngResidual {
+typedef struct EngComparison {
     int64_t count;     /* elements compared */
     int64_t nonfinite; /* NaN or infinity on one side only, or of different sign */
     int64_t marginal;  /* elements above warn, not above pass */
@@ -37,7 +37,7 @@ typedef struct EngResidual {
     double got, want;  /* of that element */
     EngLimit limit;    /* of that element */
     EngResidualVerdict verdict;
-} EngResidual;
+} EngComparison;
 
 /* "pass", "marginal", "fail". */
 const char *eng_residual_verdict_name(EngResidualVerdict verdict);
@@ -49,20 +49,20 @@ double eng_rounding_error(EngDtype type, double value);
  */
 EngLimit eng_limit_sum(EngDtype out, double want, double terms, double abs_sum);
 
-void eng_residual_start(EngResidual *residual);
+void eng_residual_start(EngComparison *residual);
 /* Adds one element; its index is the count so far. type tells where overflow to infinity is right.
  */
-void eng_residual_add(EngResidual *residual, EngDtype type, double got, double want,
+void eng_residual_add(EngComparison *residual, EngDtype type, double got, double want,
                       EngLimit limit);
 
 /* Whole buffers, started afresh. got may be unaligned. abs_sums NULL: one final rounding only. */
-void eng_compare_f32(EngResidual *residual, const float *got, const double *want,
+void eng_compare_f32(EngComparison *residual, const float *got, const double *want,
                      const double *abs_sums, double terms, int64_t n);
-void eng_compare_bf16(EngResidual *residual, const uint16_t *got, const double *want,
+void eng_compare_bf16(EngComparison *residual, const uint16_t *got, const double *want,
                       const double *abs_sums, double terms, int64_t n);
 /* Bit for bit (n elements of F32 or BF16, or bytes for FP8), except that any NaN equals any NaN in
  * F32 and BF16. */
-void eng_compare_bits(EngResidual *residual, EngDtype type, const void *got, const void *want,
+void eng_compare_bits(EngComparison *residual, EngDtype type, const void *got, const void *want,
                       int64_t n);
 
 #endif

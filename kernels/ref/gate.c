@@ -143,9 +143,9 @@ EngLimit eng_ref_gate_out_limit(EngLimit gate_limit, double gate, double x, doub
 }
 
 static void check_dead(const EngGateProblem *problem, const EngGateArgs *args, size_t at,
-                       EngResidual *out)
+                       EngComparison *out)
 {
-    EngResidual one;
+    EngComparison one;
     eng_compare_bits(&one, ENG_BF16, args->streams_out + at, args->streams_in + at,
                      problem->hidden);
     /* A masked token keeps its bits, NaN payloads included. */
@@ -155,7 +155,7 @@ static void check_dead(const EngGateProblem *problem, const EngGateArgs *args, s
 }
 
 void eng_ref_gate_check_token(const EngGateProblem *problem, const EngGateArgs *args, int64_t t,
-                              EngResidual *out, EngResidual *gates, EngResidual *scores)
+                              EngComparison *out, EngComparison *gates, EngComparison *scores)
 {
     size_t hidden = (size_t)problem->hidden;
     size_t value0 = kv_at(problem, t, problem->streams);

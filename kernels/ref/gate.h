@@ -49,6 +49,6 @@ EngLimit eng_ref_gate_out_limit(EngLimit gate_limit, double gate, double x, doub
  * oracle, adding to three residuals (each may be NULL). args as given to the kernel, but with
  * streams_in holding the inputs; masked tokens must have kept their bits. */
 void eng_ref_gate_check_token(const EngGateProblem *problem, const EngGateArgs *args, int64_t t,
-                              EngResidual *out, EngResidual *gates, EngResidual *scores);
+                              EngComparison *out, EngComparison *gates, EngComparison *scores);
 
 #endif

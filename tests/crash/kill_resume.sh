@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
+# label: slow
 # A run killed with SIGKILL at seeded moments and resumed ends with the points of an unbroken run: no point twice,
-# nothing half-written, whole pairs kept. label: slow
+# nothing half-written, whole pairs kept.
 set -euo pipefail
 engram=$1
 dir=$(mktemp -d)

@@ -76,6 +76,15 @@ static const EngAxisDef wider_axes[] = {
     {"mix", ENG_AXIS_REAL, "0.3", "", 0, 1, NULL, ""},
     {"variant", ENG_AXIS_WORD, "all", "", 0, 0, NULL, ""},
 };
+/* The same with a preset axis. */
+static const EngAxisDef preset_axes[] = {
+    {"preset", ENG_AXIS_WORD, "large", "", 0, 0, NULL, ""},
+    {"tokens", ENG_AXIS_INT, "64", "tokens", 1, 1 << 20, NULL, ""},
+    {"heads", ENG_AXIS_INT, "8", "", 1, 64, NULL, ""},
+    {"row_format", ENG_AXIS_WORD, "fp8", "", 0, 0, formats, ""},
+    {"corpus", ENG_AXIS_WORD, "prose", "", 0, 0, NULL, ""},
+    {"variant", ENG_AXIS_WORD, "all", "", 0, 0, NULL, ""},
+};
 static const EngMetricDef gather_metrics[] = {
     {"gbps", "GB/s", 1, "cpu", "bytes"},
     {"wall_us", "us", -1, "wall", "time"},
@@ -101,6 +110,16 @@ static const EngExperiment wider_gather = {.name = "gather",
                                            .check = gather_check,
                                            .need = gather_need,
                                            .estimate_ns = gather_estimate};
+static const EngExperiment preset_gather = {.name = "gather",
+                                            .question = "?",
+                                            .axes = preset_axes,
+                                            .n_axes = 6,
+                                            .metrics = gather_metrics,
+                                            .n_metrics = 3,
+                                            .op = ENG_OP_GATHER,
+                                            .check = gather_check,
+                                            .need = gather_need,
+                                            .estimate_ns = gather_estimate};
 
 static const EngAxisDef reuse_axes[] = {
     {"tokens", ENG_AXIS_INT, "64", "tokens", 1, 1 << 20, NULL, ""},
@@ -119,6 +138,9 @@ static const EngExperiment reuse = {.name = "reuse",
 static const EngExperiment *const fake_items[] = {&gather, &reuse};
 static const EngExperimentList fake_list = {fake_items, 2};
 static const EngCatalog catalog = {&fake_list, fake_kernels};
+static const EngExperiment *const preset_items[] = {&preset_gather};
+static const EngExperimentList preset_list = {preset_items, 1};
+static const EngCatalog preset_catalog = {&preset_list, fake_kernels};
 static const EngExperiment *const wider_items[] = {&reuse, &wider_gather};
 static const EngExperimentList wider_list = {wider_items, 2};
 static const EngCatalog wider_catalog = {&wider_list, fake_kernels};

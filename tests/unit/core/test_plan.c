@@ -200,6 +200,44 @@ static void test_new_axis_keeps_keys(void **state)
     eng_sweep_free(moved_sweep);
 }
 
+/* "small" has 4 heads and bf16 rows; other presets keep the axes' own defaults. */
+static EngStatus small_default(void *context, const char *preset, const char *axis,
+                               const char **text, EngErr *err)
+{
+    (void)context;
+    (void)err;
+    *text = strcmp(preset, "small")       ? NULL
+            : !strcmp(axis, "heads")      ? "4"
+            : !strcmp(axis, "row_format") ? "bf16"
+                                          : NULL;
+    return ENG_OK;
+}
+
+/* Axes that a sweep does not name are the preset's, and naming the same value is the same point. */
+static void test_preset_defaults(void **state)
+{
+    (void)state;
+    EngIdentity with_presets = identity;
+    with_presets.axis_default = small_default;
+    EngSweep *sweep =
+        good_sweep(&preset_catalog, "[gather]\npreset = large, small\nvariant = fast\n"
+                                    "[gather:named]\npreset = small\nheads = 4\n"
+                                    "row_format = bf16\nvariant = fast\n");
+    EngPlan *plan = good_plan(sweep, &with_presets);
+    assert_int_equal(plan->n_named, 2);
+    assert_int_equal(plan->n_merged, 1);
+    assert_string_equal(eng_point_word(&plan->points[0]->point, "row_format"), "fp8");
+    assert_int_equal(eng_point_int(&plan->points[0]->point, "heads"), 8);
+    assert_string_equal(eng_point_word(&plan->points[1]->point, "row_format"), "bf16");
+    assert_int_equal(eng_point_int(&plan->points[1]->point, "heads"), 4);
+    EngStr label = {0};
+    assert_int_equal(eng_plan_label(plan->points[1], &label, NULL), ENG_OK);
+    assert_string_equal(label.text, "preset=small variant=fast");
+    eng_str_free(&label);
+    eng_plan_free(plan);
+    eng_sweep_free(sweep);
+}
+
 /* What must, and must not, change the keys of one point. */
 static void test_key_parts(void **state)
 {
@@ -316,11 +354,17 @@ static void test_allocation_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_points),          cmocka_unit_test(test_roofs_join_blocks),
-        cmocka_unit_test(test_merging),         cmocka_unit_test(test_where),
-        cmocka_unit_test(test_missing_corpora), cmocka_unit_test(test_new_axis_keeps_keys),
-        cmocka_unit_test(test_key_parts),       cmocka_unit_test(test_block_order),
-        cmocka_unit_test(test_many_points),     cmocka_unit_test(test_allocation_failures),
+        cmocka_unit_test(test_points),
+        cmocka_unit_test(test_roofs_join_blocks),
+        cmocka_unit_test(test_merging),
+        cmocka_unit_test(test_where),
+        cmocka_unit_test(test_missing_corpora),
+        cmocka_unit_test(test_new_axis_keeps_keys),
+        cmocka_unit_test(test_preset_defaults),
+        cmocka_unit_test(test_key_parts),
+        cmocka_unit_test(test_block_order),
+        cmocka_unit_test(test_many_points),
+        cmocka_unit_test(test_allocation_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static inline bool run_kernel(const EngKernel *kernel, const EngProblem *problem
     return true;
 }
 
-static inline void assert_residual(const EngResidual *residual, const char *what)
+static inline void assert_residual(const EngComparison *residual, const char *what)
 {
     if (residual->verdict == ENG_RESIDUAL_PASS) return;
     fail_msg("%s: %s, element %lld: got %.9g, want %.9g, limits %.3g %.3g (%lld failed of %lld)",

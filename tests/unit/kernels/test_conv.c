@@ -60,7 +60,7 @@ static void check(const EngKernel *kernel, int64_t tokens, int streams, int hidd
     size_t n = (size_t)tokens * d.width, n_state = d.history * d.width;
     double *want = calloc(n + 1, sizeof *want), *sums = calloc(n + 1, sizeof *sums);
     double *want_state = calloc(n_state + 1, sizeof *want_state);
-    EngResidual residual;
+    EngComparison residual;
     EngRng rng;
     eng_rng_seed(&rng, 9);
     for (size_t i = 0; i < n_state; i++) d.state[i] = (float)eng_rng_normal(&rng); /* mid-text */

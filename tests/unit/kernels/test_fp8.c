@@ -86,7 +86,7 @@ static void check_pairs(Decode *decode, EngDtype type, const char *what)
 {
     uint8_t codes[256], scales[8];
     uint8_t got[256 * 4 + 1], want[256 * 4];
-    EngResidual residual;
+    EngComparison residual;
     size_t size = eng_dtype_bytes(type, 1);
     for (int i = 0; i < 256; i++) codes[i] = (uint8_t)i;
     for (int s = 0; s < 256; s++) {
@@ -131,7 +131,7 @@ static void test_bf16_is_exact(void **state)
 static void test_compare(void **state)
 {
     (void)state;
-    EngResidual r;
+    EngComparison r;
     const double want[4] = {1.0, 2.0, NAN, INFINITY};
     float got[4] = {1.0f, 2.0f, NAN, INFINITY};
     eng_compare_f32(&r, got, want, NULL, 0, 4);

@@ -49,7 +49,7 @@ static void compare(const Data *d, const uint16_t *out, bool with_dead, const ch
 {
     EngGateArgs args = {
         d->x, (uint16_t *)(uintptr_t)out, d->kv, with_dead ? d->dead : NULL, d->gates, d->scores};
-    EngResidual outs, gates, scores;
+    EngComparison outs, gates, scores;
     eng_residual_start(&outs), eng_residual_start(&gates), eng_residual_start(&scores);
     for (int64_t t = 0; t < d->problem.u.gate.tokens; t++)
         eng_ref_gate_check_token(&d->problem.u.gate, &args, t, &outs, &gates, &scores);

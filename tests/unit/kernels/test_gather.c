@@ -68,7 +68,7 @@ static void check(const EngKernel *kernel, Case c, int row_dims, int columns, in
     EngGatherArgs oracle = {rows, stride, want.bytes, want_scales.bytes};
     if (!run_kernel(kernel, &problem, &args)) fail_msg("%s refuses a plain problem", kernel->name);
     if (kernel->checked) {
-        EngResidual residual;
+        EngComparison residual;
         eng_ref_gather(&problem.u.gather, &oracle);
         eng_compare_bits(&residual, c.out, got.bytes, want.bytes, (int64_t)n);
         assert_int_equal(residual.count, n);
@@ -159,7 +159,7 @@ static void far_rows(Case c, const EngKernel *kernel)
     uint8_t got[5 * DIMS * 4], want[5 * DIMS * 4], got_scales[5 * 8], want_scales[5 * 8];
     EngArgs args = {.u.gather = {ids, 5, got, got_scales}};
     EngGatherArgs oracle = {ids, 5, want, want_scales};
-    EngResidual residual;
+    EngComparison residual;
     assert_true(run_kernel(kernel, &problem, &args));
     eng_ref_gather(&problem.u.gather, &oracle);
     eng_compare_bits(&residual, c.out, got, want, 5 * DIMS);

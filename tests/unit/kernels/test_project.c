@@ -66,7 +66,7 @@ static void compare(const Data *d, const void *out, const char *what)
     int64_t n = p->tokens * p->n;
     double *want = calloc((size_t)n + 1, sizeof *want), *sums = calloc((size_t)n + 1, sizeof *sums);
     EngProjectArgs args = {d->x, d->x_scales, NULL};
-    EngResidual residual;
+    EngComparison residual;
     eng_ref_project(p, &args, want, sums);
     if (p->out == ENG_BF16)
         eng_compare_bf16(&residual, out, want, sums, p->k, n);
@@ -230,7 +230,7 @@ static void test_errors_are_seen(void **state)
     EngProjectArgs args = {d.x, d.x_scales, NULL};
     double want[64], sums[64];
     float got[64];
-    EngResidual residual;
+    EngComparison residual;
     (void)state;
     eng_ref_project(&d.problem.u.project, &args, want, sums);
     for (int i = 0; i < 64; i++) got[i] = (float)want[i];
