@@ -44,7 +44,7 @@ static const EngAxisDef g_axes[] = {
     ENG_AXIS_CORPUS_DEF,
     {"formula", ENG_AXIS_WORD, "copysign", "", 0, 0, eng_words_formula, "the gate's formula"},
     ENG_AXIS_THREADS_DEF,
-    {"variant", ENG_AXIS_WORD, "portable", "", 0, 0, g_words_variant,
+    {"variant", ENG_AXIS_WORD, "best", "", 0, 0, g_words_variant,
      "portable throughout, or per stage the first of a list by preference that fits"},
 };
 

@@ -40,8 +40,12 @@ static inline int has_axis(const EngExperiment *experiment, const char *axis)
 static inline EngPoint point_of(const EngExperiment *experiment, ...)
 {
     EngPoint point = {.experiment = experiment};
-    for (int i = 0; i < experiment->n_axes; i++)
-        set_value(&experiment->axes[i], experiment->axes[i].def, &point.values[i]);
+    for (int i = 0; i < experiment->n_axes; i++) {
+        /* A plan writes `all` out; a single point needs one variant. */
+        const char *def =
+            strcmp(experiment->axes[i].def, "all") ? experiment->axes[i].def : "portable";
+        set_value(&experiment->axes[i], def, &point.values[i]);
+    }
     va_list list;
     va_start(list, experiment);
     for (const char *axis; (axis = va_arg(list, const char *));) {
