@@ -118,6 +118,7 @@ static void test_all_variants(void **unused)
 {
     (void)unused;
     static const char *const tokens[] = {"1", "7", "33"};
+    eng_project_cache_clear();
     uint64_t before = eng_mem_live_blocks();
     for (int e = 0; e < eng_experiments.n; e++)
         for (int t = 0; t < 3; t++) {
