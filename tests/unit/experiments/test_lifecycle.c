@@ -118,7 +118,6 @@ static void test_all_variants(void **unused)
 {
     (void)unused;
     static const char *const tokens[] = {"1", "7", "33"};
-    eng_project_cache_clear();
     uint64_t before = eng_mem_live_blocks();
     for (int e = 0; e < eng_experiments.n; e++)
         for (int t = 0; t < 3; t++) {
@@ -250,6 +249,7 @@ static void fail_each_allocation(const EngPoint *point)
     EngNeed need;
     EngResources *resources = open_for(point, &need);
     EngBench bench = {.resources = resources, .seed = 77};
+    eng_project_cache_clear();
     uint64_t before = eng_mem_live_blocks();
     for (uint64_t n = 1;; n++) {
         void *state = NULL;
