@@ -33,11 +33,11 @@ set xtics 1, ratio(W_min, W_max)
 set key outside right top
 if (has_cache) {
     set arrow 1 from C_min, graph 0 to C_min, graph 1 nohead dashtype 3 linewidth 1.5 linecolor rgb '#444444'
-    set label 1 'last-level cache' at C_min, graph 0.02 rotate by 90 left offset character -1,0 font ',10' textcolor rgb '#444444'
 }
 plot for [i=1:words(names)] data using (only('series', word(names, i), column('working_set_bytes') / 2**20)):(column('gbps')):(column('gbps_lo')):(column('gbps_hi')) \
         with yerrorlines linecolor rgb hue(i) linewidth 1.5 pointtype mark(word(names, i), i) title word(names, i), \
     for [i=1:words(names)] data using (only('series', word(names, i), column('working_set_bytes') / 2**20)):(column('roof_gbps')) \
         with lines linecolor rgb hue(i) linewidth 1.5 dashtype 2 notitle, \
-    keyentry with lines linecolor rgb '#444444' linewidth 1.5 dashtype 2 title 'roof (same colour)'
+    keyentry with lines linecolor rgb '#444444' linewidth 1.5 dashtype 2 title 'roof (same colour)', \
+    keyentry with lines linecolor rgb has_cache ? 0x444444 : 0xffffff linewidth 1.5 dashtype 3 title has_cache ? sprintf('last-level cache, %g MiB', C_min) : ' '
 unset multiplot
