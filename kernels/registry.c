@@ -6,7 +6,10 @@
 #include "kernels/cpu/cpu.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "base/str.h"
 
 #define MAX_PER_OP 128
 
@@ -49,8 +52,84 @@ const EngKernel *eng_kernel_find(EngOp op, const char *name)
     int n;
     const EngKernel *const *kernels = eng_kernels(op, &n);
     for (int i = 0; i < n; i++)
-        if (!strcmp(kernels[i]->name, name)) return kernels[i];
+        if (eng_kernel_is(kernels[i], name)) return kernels[i];
     return NULL;
+}
+
+/* ---- settings of a variant: "portable@group=24@ahead=2" -----------------------------------------
+ */
+
+bool eng_kernel_is(const EngKernel *kernel, const char *variant)
+{
+    size_t n = strcspn(variant, "@");
+    return strlen(kernel->name) == n && !memcmp(kernel->name, variant, n);
+}
+
+static int count_tunables(const EngKernel *kernel)
+{
+    int n = 0;
+    while (kernel->tunables && n < ENG_MAX_TUNABLES && kernel->tunables[n].name) n++;
+    return n;
+}
+
+/* One "name=value"; `text` has the variant for messages. */
+static EngStatus take_setting(const EngKernel *kernel, const char *variant, const char *setting,
+                              int *tuned, EngErr *err)
+{
+    char name[ENG_VARIANT_BYTES];
+    const char *equals = strchr(setting, '=');
+    int n = count_tunables(kernel), which = 0;
+    int64_t value;
+    if (!equals)
+        return ENG_FAIL(err, ENG_USAGE, "variant %s: '%s' is not parameter=value", variant,
+                        setting);
+    snprintf(name, sizeof name, "%.*s", (int)(equals - setting), setting);
+    while (which < n && strcmp(kernel->tunables[which].name, name)) which++;
+    if (which == n) {
+        const char *names[ENG_MAX_TUNABLES];
+        for (int i = 0; i < n; i++) names[i] = kernel->tunables[i].name;
+        const char *near = eng_nearest(name, names, (size_t)n);
+        return ENG_FAIL(err, ENG_USAGE, "variant %s: %s has no parameter '%s'%s%s%s", variant,
+                        kernel->name, name, near ? "; did you mean '" : "", near ? near : "",
+                        near ? "'?" : "");
+    }
+    const EngTunable *t = &kernel->tunables[which];
+    if (tuned[which])
+        return ENG_FAIL(err, ENG_USAGE, "variant %s: %s is given twice", variant, name);
+    if (!eng_parse_i64(equals + 1, &value) || value < t->min || value > t->max)
+        return ENG_FAIL(err, ENG_USAGE, "variant %s: %s is not a whole number from %d to %d",
+                        variant, name, t->min, t->max);
+    tuned[which] = (int)value;
+    return ENG_OK;
+}
+
+EngStatus eng_kernel_settings(const EngKernel *kernel, const char *variant,
+                              int tuned[ENG_MAX_TUNABLES], EngErr *err)
+{
+    EngStatus status = ENG_OK;
+    memset(tuned, 0, ENG_MAX_TUNABLES * sizeof *tuned);
+    for (const char *at = strchr(variant, '@'); at && !status; at = strchr(at + 1, '@')) {
+        char setting[ENG_VARIANT_BYTES];
+        size_t n = strcspn(at + 1, "@");
+        if (n >= sizeof setting)
+            return ENG_FAIL(err, ENG_USAGE, "variant %.40s...: a setting is too long", variant);
+        snprintf(setting, sizeof setting, "%.*s", (int)n, at + 1);
+        status = take_setting(kernel, variant, setting, tuned, err);
+    }
+    return status;
+}
+
+EngStatus eng_kernel_variant(const EngKernel *kernel, const int tuned[ENG_MAX_TUNABLES], char *out,
+                             size_t size, EngErr *err)
+{
+    int n = count_tunables(kernel);
+    size_t used = (size_t)snprintf(out, size, "%s", kernel->name);
+    for (int i = 0; i < n && used < size; i++)
+        if (tuned[i] && tuned[i] != kernel->tunables[i].def)
+            used += (size_t)snprintf(out + used, size - used, "@%s=%d", kernel->tunables[i].name,
+                                     tuned[i]);
+    if (used < size) return ENG_OK;
+    return ENG_FAIL(err, ENG_USAGE, "variant %.40s...: longer than %zu characters", out, size - 1);
 }
 
 static int parse(const char *const *names, int n, const char *name)

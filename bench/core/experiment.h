@@ -105,6 +105,13 @@ typedef void (*EngHistogramSink)(void *context, const char *name, int layer, int
                                  const char *scale, double lo, double hi, const int64_t *counts,
                                  int n_bins);
 
+/* An axis that changes how fast a point is and not what it computes: `engram tune` searches it.
+ * values: a list as in a sweep, or ENG_TUNE_CORES: 1, 2, 4 .. and as many as there are CPUs. */
+#define ENG_TUNE_CORES "cores"
+typedef struct EngTunableAxis {
+    const char *axis, *values;
+} EngTunableAxis;
+
 struct EngExperiment {
     const char *name;     /* also its verb on the command line: engram run <name> */
     const char *question; /* one sentence for `engram list` */
@@ -112,8 +119,9 @@ struct EngExperiment {
     int n_axes;
     const EngMetricDef *metrics;
     int n_metrics;
-    int op;       /* EngOp whose variants the `variant` axis names, or -1 */
-    bool counted; /* deterministic counts: one sample, no clock, no pairs */
+    int op;                         /* EngOp whose variants the `variant` axis names, or -1 */
+    const EngTunableAxis *tunables; /* ends with an axis NULL; NULL: none */
+    bool counted;                   /* deterministic counts: one sample, no clock, no pairs */
 
     /* ENG_OK; ENG_UNSUPPORTED with the reason (a skipped row); ENG_USAGE for a value no machine
      * could run. Cheap and free of allocation beyond the stack: it runs for every point of a plan.

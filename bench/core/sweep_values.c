@@ -43,19 +43,26 @@ static EngStatus check_word(const EngAxisDef *def, const char *text, EngErr *err
     return unknown_word(def, text, def->words, n, err);
 }
 
-/* A kernel variant must exist and be no roof: those are in every block anyway. */
+/* A kernel variant must exist and be no roof: those are in every block anyway. Its settings get one
+ * spelling. */
 static EngStatus check_variant(const EngCatalog *catalog, const EngExperiment *experiment,
-                               const EngAxisDef *def, const char *text, EngErr *err)
+                               const EngAxisDef *def, const char *text,
+                               char canonical[ENG_VARIANT_BYTES], EngErr *err)
 {
     const char *names[128] = {ENG_VARIANT_ALL};
     size_t n_names = 1;
     int n = 0;
     const EngKernel *const *kernels =
         catalog->kernels ? catalog->kernels((EngOp)experiment->op, &n) : NULL;
+    snprintf(canonical, ENG_VARIANT_BYTES, "%s", ENG_VARIANT_ALL);
     if (!strcmp(text, ENG_VARIANT_ALL)) return ENG_OK;
     for (int i = 0; i < n; i++) {
-        if (!strcmp(kernels[i]->name, text)) {
-            if (!kernels[i]->roof) return ENG_OK;
+        if (eng_kernel_is(kernels[i], text)) {
+            int tuned[ENG_MAX_TUNABLES];
+            EngStatus status = eng_kernel_settings(kernels[i], text, tuned, err);
+            if (!status)
+                status = eng_kernel_variant(kernels[i], tuned, canonical, ENG_VARIANT_BYTES, err);
+            if (status || !kernels[i]->roof) return status;
             return ENG_FAIL(err, ENG_USAGE,
                             "%s '%s' is a roof: every block measures it without being asked",
                             def->name, text);
@@ -121,15 +128,18 @@ EngStatus eng_axis_value(const EngCatalog *catalog, const EngExperiment *experim
     const EngAxisDef *def = &experiment->axes[axis];
     double f;
     int64_t i;
+    char variant[ENG_VARIANT_BYTES];
     EngStatus status;
     if (def->type != ENG_AXIS_WORD) {
         status = parse_number(def, text, &f, &i, err);
         return status ? status : number_value(def, f, i, arena, value, err);
     }
-    if (experiment->op >= 0 && !strcmp(def->name, ENG_AXIS_VARIANT))
-        status = check_variant(catalog, experiment, def, text, err);
-    else
+    if (experiment->op >= 0 && !strcmp(def->name, ENG_AXIS_VARIANT)) {
+        status = check_variant(catalog, experiment, def, text, variant, err);
+        text = variant;
+    } else {
         status = check_word(def, text, err);
+    }
     if (status) return status;
     *value = (EngValue){.text = eng_arena_strdup(arena, text)};
     return value->text ? ENG_OK : ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for axis values");

@@ -72,6 +72,9 @@ extern const char *const eng_words_formula[];    /* copysign sign plain */
         "tokens", ENG_AXIS_INT, def, "tokens", 1, ENG_MAX_POINT_TOKENS, NULL, help                 \
     }
 
+/* What `engram tune` may choose besides the variant. */
+extern const EngTunableAxis eng_tunable_threads[];
+
 /* Which rows a token reads ... */
 #define ENG_AXES_ADDRESS                                                                           \
     ENG_AXIS_PRESET_DEF, ENG_AXIS_LAYER_DEF, ENG_AXIS_ORDERS_DEF, ENG_AXIS_HEADS_DEF,              \

@@ -384,6 +384,7 @@ const EngExperiment eng_experiment_chain = {
     .metrics = g_metrics,
     .n_metrics = sizeof g_metrics / sizeof *g_metrics,
     .op = -1,
+    .tunables = eng_tunable_threads,
     .check = check,
     .need = need,
     .estimate_ns = estimate_ns,

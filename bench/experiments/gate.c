@@ -95,7 +95,8 @@ static EngStatus check(const EngPoint *point, EngErr *why)
         return ENG_FAIL(why, ENG_USAGE, "streams and hidden: %d and %d must be 1 or more",
                         shape.streams, shape.hidden);
     EngProblem problem = problem_of(point, &shape);
-    return eng_kernel_supports(kernel, &problem, why);
+    status = eng_point_settings(point, kernel, &problem, why);
+    return status ? status : eng_kernel_supports(kernel, &problem, why);
 }
 
 static int64_t windows_of(const EngShape *shape)
@@ -261,7 +262,8 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
         EngProblem problem = problem_of(point, &state->shape);
         problem.u.gate.q_weight = state->q_weight;
         problem.u.gate.k_weight = state->k_weight;
-        status = eng_runner_open(&state->runner, kernel, &problem, err);
+        status = eng_point_settings(point, kernel, &problem, err);
+        if (!status) status = eng_runner_open(&state->runner, kernel, &problem, err);
     }
     if (!status && !eng_kernel_unchecked(kernel)) status = gather_stats(state, err);
     if (status)
@@ -376,6 +378,7 @@ const EngExperiment eng_experiment_gate = {
     .metrics = g_metrics,
     .n_metrics = sizeof g_metrics / sizeof *g_metrics,
     .op = ENG_OP_GATE,
+    .tunables = eng_tunable_threads,
     .check = check,
     .need = need,
     .estimate_ns = estimate_ns,

@@ -75,7 +75,8 @@ static EngStatus check(const EngPoint *point, EngErr *why)
     if (problem.u.gather.out == ENG_FP8 && shape.row_format != ENG_ROW_FP8)
         return ENG_FAIL(why, ENG_UNSUPPORTED, "fp8 output is a copy of fp8 rows, not of %s rows",
                         eng_row_format_name(shape.row_format));
-    return eng_kernel_supports(kernel, &problem, why);
+    status = eng_point_settings(point, kernel, &problem, why);
+    return status ? status : eng_kernel_supports(kernel, &problem, why);
 }
 
 static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
@@ -152,6 +153,7 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
     State *state;
     EngTable table;
     const EngKernel *kernel;
+    char who[ENG_WHO_BYTES];
     EngStatus status = eng_alloc_or((void **)&state, 1, sizeof *state, "gather", err);
     if (status) return status;
     EngShape *shape = &state->shape;
@@ -161,11 +163,12 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
         status = eng_resources_table(bench->resources, shape->row_format, shape->row_dims,
                                      shape->address.rows[0], &table, err);
     if (!status)
-        status =
-            setup_rows(state, bench, eng_point_word(point, "corpus"), kernel->name, &table, err);
+        status = setup_rows(state, bench, eng_point_word(point, "corpus"),
+                            eng_point_who(point, who), &table, err);
     if (!status) {
         EngProblem problem = problem_of(point, shape, table);
-        status = allocate_output(state, problem.u.gather.out, err);
+        status = eng_point_settings(point, kernel, &problem, err);
+        if (!status) status = allocate_output(state, problem.u.gather.out, err);
         if (!status) status = eng_runner_open(&state->runner, kernel, &problem, err);
     }
     if (status)
@@ -242,6 +245,7 @@ const EngExperiment eng_experiment_gather = {
     .metrics = g_metrics,
     .n_metrics = sizeof g_metrics / sizeof *g_metrics,
     .op = ENG_OP_GATHER,
+    .tunables = eng_tunable_threads,
     .check = check,
     .need = need,
     .estimate_ns = estimate_ns,

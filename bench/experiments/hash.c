@@ -49,7 +49,8 @@ static EngStatus check(const EngPoint *point, EngErr *why)
     if (!status) status = eng_point_kernel(point, ENG_OP_HASH, &kernel, why);
     if (status) return status;
     EngProblem problem = problem_of(&shape);
-    return eng_kernel_supports(kernel, &problem, why);
+    status = eng_point_settings(point, kernel, &problem, why);
+    return status ? status : eng_kernel_supports(kernel, &problem, why);
 }
 
 static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
@@ -86,6 +87,7 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
     State *state;
     EngTokens tokens;
     const EngKernel *kernel;
+    char who[ENG_WHO_BYTES];
     EngStatus status = eng_alloc_or((void **)&state, 1, sizeof *state, "hash", err);
     if (status) return status;
     EngShape *shape = &state->shape;
@@ -97,11 +99,12 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
     if (!status)
         status = eng_windows_create(&state->windows, &tokens, shape->tokens,
                                     eng_windows_count(shape->tokens), shape->max_order - 1,
-                                    bench->seed, kernel->name, err);
+                                    bench->seed, eng_point_who(point, who), err);
     if (!status)
         status = eng_alloc_or((void **)&state->rows, (size_t)shape->tokens * (size_t)shape->columns,
                               sizeof(int64_t), "rows", err);
     EngProblem problem = problem_of(shape);
+    if (!status) status = eng_point_settings(point, kernel, &problem, err);
     if (!status) status = eng_runner_open(&state->runner, kernel, &problem, err);
     if (status)
         teardown(state);
@@ -158,6 +161,7 @@ const EngExperiment eng_experiment_hash = {
     .metrics = g_metrics,
     .n_metrics = sizeof g_metrics / sizeof *g_metrics,
     .op = ENG_OP_HASH,
+    .tunables = eng_tunable_threads,
     .check = check,
     .need = need,
     .estimate_ns = estimate_ns,

@@ -77,7 +77,8 @@ static EngStatus check(const EngPoint *point, EngErr *why)
         return ENG_FAIL(why, ENG_UNSUPPORTED, "fp8 weights take fp8 rows, not %s rows",
                         eng_row_format_name(shape.row_format));
     EngProblem problem = problem_of(point, &shape);
-    return eng_kernel_supports(kernel, &problem, why);
+    status = eng_point_settings(point, kernel, &problem, why);
+    return status ? status : eng_kernel_supports(kernel, &problem, why);
 }
 
 static int64_t windows_of(const EngShape *shape)
@@ -147,6 +148,7 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
 {
     State *state;
     const EngKernel *kernel;
+    char who[ENG_WHO_BYTES];
     EngStatus status = eng_alloc_or((void **)&state, 1, sizeof *state, "project", err);
     if (status) return status;
     EngShape *shape = &state->shape;
@@ -154,12 +156,16 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
     status = eng_shape_resolve(point, shape, err);
     if (!status) status = eng_point_kernel(point, ENG_OP_PROJECT, &kernel, err);
     if (!status)
-        status = eng_inputs_create(&state->inputs, bench, shape, eng_point_word(point, "corpus"),
-                                   windows_of(shape), weights_of(point), kernel->name, err);
+        status =
+            eng_inputs_create(&state->inputs, bench, shape, eng_point_word(point, "corpus"),
+                              windows_of(shape), weights_of(point), eng_point_who(point, who), err);
     if (!status) {
         EngProblem problem = problem_of(point, shape);
-        status = eng_alloc_or(&state->out, (size_t)shape->tokens * (size_t)shape->n,
-                              eng_dtype_bytes(problem.u.project.out, 1), "projection output", err);
+        status = eng_point_settings(point, kernel, &problem, err);
+        if (!status)
+            status =
+                eng_alloc_or(&state->out, (size_t)shape->tokens * (size_t)shape->n,
+                             eng_dtype_bytes(problem.u.project.out, 1), "projection output", err);
         if (!status) status = setup_weights(state, bench, &problem.u.project, err);
         if (!status) status = eng_runner_open(&state->runner, kernel, &problem, err);
     }
@@ -226,6 +232,7 @@ const EngExperiment eng_experiment_project = {
     .metrics = g_metrics,
     .n_metrics = sizeof g_metrics / sizeof *g_metrics,
     .op = ENG_OP_PROJECT,
+    .tunables = eng_tunable_threads,
     .check = check,
     .need = need,
     .estimate_ns = estimate_ns,

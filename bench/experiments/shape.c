@@ -14,6 +14,7 @@
 const char *const eng_words_hold[] = {"row_dims", "embed_dims", "total_bytes", NULL};
 const char *const eng_words_row_format[] = {"fp8", "bf16", "f32", NULL};
 const char *const eng_words_formula[] = {"copysign", "sign", "plain", NULL};
+const EngTunableAxis eng_tunable_threads[] = {{"threads", ENG_TUNE_CORES}, {NULL, NULL}};
 
 /* ---- axes that an experiment may lack ---- */
 
@@ -229,6 +230,19 @@ EngStatus eng_point_kernel(const EngPoint *point, EngOp op, const EngKernel **ke
     const char *near = eng_nearest(name, names, (size_t)n);
     return ENG_FAIL(err, ENG_USAGE, "variant: %s has no kernel \"%s\"%s%s%s", eng_op_name(op), name,
                     near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
+EngStatus eng_point_settings(const EngPoint *point, const EngKernel *kernel, EngProblem *problem,
+                             EngErr *err)
+{
+    return eng_kernel_settings(kernel, find_value(point, "variant")->text, problem->tuned, err);
+}
+
+const char *eng_point_who(const EngPoint *point, char who[ENG_WHO_BYTES])
+{
+    snprintf(who, ENG_WHO_BYTES, "%s %d", find_value(point, "variant")->text,
+             (int)int_or(point, "threads", 1));
+    return who;
 }
 
 EngStatus eng_kernel_supports(const EngKernel *kernel, const EngProblem *problem, EngErr *err)

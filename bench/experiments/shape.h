@@ -45,6 +45,12 @@ EngStatus eng_orders_parse(const char *text, int *min_order, int *max_order, Eng
 
 /* The kernel the `variant` axis names: ENG_USAGE with the nearest name. */
 EngStatus eng_point_kernel(const EngPoint *point, EngOp op, const EngKernel **kernel, EngErr *err);
+/* Puts the settings that the `variant` axis names ("portable@group=24") into the problem. */
+EngStatus eng_point_settings(const EngPoint *point, const EngKernel *kernel, EngProblem *problem,
+                             EngErr *err);
+/* What tells points of one block apart ("portable 2"): see eng_windows_create. */
+#define ENG_WHO_BYTES 96
+const char *eng_point_who(const EngPoint *point, char who[ENG_WHO_BYTES]);
 /* A kernel's supports(), or ENG_OK when it takes everything. */
 EngStatus eng_kernel_supports(const EngKernel *kernel, const EngProblem *problem, EngErr *err);
 

@@ -89,9 +89,13 @@ typedef struct EngConvProblem {
     const float *conv_weight; /* [streams * hidden, kernel], tap kernel-1 is the newest token */
 } EngConvProblem;
 
+/* Parameters of a variant that a search may set (see EngTunable). */
+#define ENG_MAX_TUNABLES 4
+
 typedef struct EngProblem {
     EngOp op;
-    int threads; /* >= 1 */
+    int threads;                 /* >= 1 */
+    int tuned[ENG_MAX_TUNABLES]; /* of the variant's tunables, in their order; 0: its default */
     union {
         EngHashProblem hash;
         EngGatherProblem gather;
@@ -167,6 +171,16 @@ typedef struct EngCost {
     double read_bytes, write_bytes;
 } EngCost;
 
+/* A parameter that changes how fast a variant is and not what it computes: `engram tune` searches
+ * it, and anyone may name it as in "portable@group=24" (variant@name=value, several in a row). */
+typedef struct EngTunable {
+    const char *name;
+    int min, max;       /* whole numbers, inclusive; min >= 1 */
+    int def;            /* what the plain variant uses; 0: depends on the shape */
+    const char *values; /* what a search tries, a list as in a sweep: "8,16,24", "16:64:x2" */
+    const char *help;
+} EngTunable;
+
 typedef struct EngKernel {
     EngOp op;
     const char *name; /* e.g. "portable", unique per operation */
@@ -175,6 +189,7 @@ typedef struct EngKernel {
     bool checked; /* output is compared with the oracle (true for every non-roof) */
     const char *summary; /* one line for `engram list` */
     const char *source;  /* __FILE__ of the variant: its object code is part of a point's key */
+    const EngTunable *tunables; /* at most ENG_MAX_TUNABLES, then one without a name; NULL: none */
 
     /* ENG_OK, or ENG_UNSUPPORTED with the reason. */
     EngStatus (*supports)(const EngProblem *problem, EngErr *why);
@@ -186,8 +201,20 @@ typedef struct EngKernel {
 
 /* All variants of an operation, roofs included, in registry order. */
 const EngKernel *const *eng_kernels(EngOp op, int *n);
-/* NULL when there is none of that name. */
+/* NULL when there is none of that name; settings ("@name=value") are passed over. */
 const EngKernel *eng_kernel_find(EngOp op, const char *name);
+
+/* Whether `variant`, settings passed over, names this kernel. */
+bool eng_kernel_is(const EngKernel *kernel, const char *variant);
+/* Settings of a variant that names this kernel, 0 where it says nothing. ENG_USAGE: a parameter the
+ * kernel lacks, one given twice, a value that is no number or out of range. */
+EngStatus eng_kernel_settings(const EngKernel *kernel, const char *variant,
+                              int tuned[ENG_MAX_TUNABLES], EngErr *err);
+/* The one spelling of kernel and settings: in the order of the tunables, defaults left out.
+ * ENG_USAGE when it has more than size - 1 characters. */
+#define ENG_VARIANT_BYTES 64
+EngStatus eng_kernel_variant(const EngKernel *kernel, const int tuned[ENG_MAX_TUNABLES], char *out,
+                             size_t size, EngErr *err);
 
 const char *eng_op_name(EngOp op);
 int eng_op_parse(const char *name);
