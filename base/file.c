@@ -51,7 +51,7 @@ static EngStatus open_for_reading(const char *path, int *fd, size_t *bytes, EngE
     }
     close(*fd);
     *fd = -1;
-    return ENG_FAIL(err, ENG_IO, "%s: not a regular file", path);
+    return ENG_FAIL(err, ENG_BAD_DATA, "%s: not a regular file", path);
 }
 
 EngStatus eng_file_read(const char *path, char **text, size_t *n, EngErr *err)
@@ -61,7 +61,14 @@ EngStatus eng_file_read(const char *path, char **text, size_t *n, EngErr *err)
     *text = NULL;
     EngStatus status = open_for_reading(path, &fd, &bytes, err);
     if (status) return status;
-    char *buffer = eng_alloc(bytes + 1);
+    char *buffer = NULL;
+    if (bytes > ENG_FILE_READ_MAX) {
+        status =
+            ENG_FAIL(err, ENG_BAD_DATA, "%s: %zu bytes, more than the %zu a file of text may have",
+                     path, bytes, ENG_FILE_READ_MAX);
+        goto out;
+    }
+    buffer = eng_alloc(bytes + 1);
     if (!buffer) {
         status = ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory for %zu bytes", path, bytes);
         goto out;

@@ -10,7 +10,11 @@
 #include <stdio.h>
 #include <engram/status.h>
 
-/* Whole file with a zero byte appended; free with eng_free. Missing: ENG_NOT_FOUND. */
+/* The most eng_file_read takes: it is for text and JSON, which grow in memory when parsed. */
+#define ENG_FILE_READ_MAX ((size_t)256 << 20)
+
+/* Whole file with a zero byte appended; free with eng_free. Missing: ENG_NOT_FOUND; no regular
+ * file, or one beyond ENG_FILE_READ_MAX: ENG_BAD_DATA. */
 EngStatus eng_file_read(const char *path, char **text, size_t *n, EngErr *err);
 
 /* Read-only mapping; empty files give data NULL and bytes 0. */

@@ -25,6 +25,9 @@ void eng_log(EngLogLevel level, const char *module, const char *fmt, ...)
     va_end(ap);
     size_t used = (size_t)n + (m < 0 ? 0 : (size_t)m);
     if (used > sizeof line - 2) used = sizeof line - 2;
+    /* Names from outside may hold anything: a message stays one line, and moves no terminal. */
+    for (size_t i = 0; i < used; i++)
+        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f) line[i] = '?';
     line[used++] = '\n';
     ssize_t ignored = write(STDERR_FILENO, line, used);
     (void)ignored;

@@ -1,4 +1,5 @@
-/* Log to standard error: "level module: text". Standard output belongs to data. The level is the
+/* Log to standard error: "level module: text", always one line: control characters of
+ * names from outside become '?'. Standard output belongs to data. The level is the
  * one global of the library besides the backend table; main sets it once. */
 #ifndef ENG_BASE_LOG_H
 #define ENG_BASE_LOG_H

@@ -181,11 +181,6 @@ static EngStatus build_address(const EngCli *cli, Rows *rows, EngErr *err)
 {
     EngAddressSpec *spec = &rows->preset.address;
     EngStatus status = eng_preset_find(eng_cli_text(cli, "preset"), &rows->preset, err);
-    if (status == ENG_NOT_FOUND) { /* a mistyped option, not an empty result */
-        char text[ENG_ERR_TEXT_BYTES];
-        snprintf(text, sizeof text, "%s", err->text);
-        return ENG_FAIL(err, ENG_USAGE, "%s", text);
-    }
     if (!status) status = override_layers(cli, spec, err);
     if (!status) status = override_int(cli, "min-order", &spec->min_order, err);
     if (!status) status = override_int(cli, "max-order", &spec->max_order, err);

@@ -27,8 +27,9 @@ static void on_signal(int number)
 
 static void watch_signals(void)
 {
-    /* No SA_RESTART: waiting for a worker must end. */
-    struct sigaction action = {.sa_handler = on_signal};
+    /* No SA_RESTART: waiting for a worker must end. A second signal of a kind ends the program at
+     * once; what that leaves is what a crash leaves, and resumable. */
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
 }
@@ -259,8 +260,8 @@ static EngStatus run(EngCli *cli, EngErr *err)
     status = make_folder_of(options.db_path, err);
     if (!status) status = eng_run_sweep(sweep, &options, &result, err);
     if (status == ENG_INTERRUPTED)
-        ENG_FAIL(err, ENG_INTERRUPTED,
-                 "interrupted; the same command goes on where run %.8s stopped", result.run_id);
+        ENG_FAIL(err, ENG_INTERRUPTED, "interrupted; the same command goes on where %s%.8s stopped",
+                 result.run_id[0] ? "run " : "it", result.run_id);
     if (!status) status = print_result(cli, &result, err);
 out:
     eng_sweep_free(sweep);

@@ -14,11 +14,13 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "bench/core/machine.h"
 #include "bench/core/stats.h"
 #include "bench/core/worker.h"
 
-#define HANG_NS ((int64_t)300 * 1000000000) /* no message for so long: the worker hangs */
+#define HANG_S                                                                                     \
+    300 /* no message for so long: the worker hangs; ENG_WORKER_TIMEOUT_S says otherwise */
 
 typedef struct Active {
     const EngLedgerPoint *ledger;
@@ -156,53 +158,70 @@ static EngStatus handle_message(Block *block, EngWorker *worker, Active **points
 /* ---- segments ----------------------------------------------------------------------------------
  */
 
+static int64_t hang_s(void)
+{
+    const char *text = getenv("ENG_WORKER_TIMEOUT_S");
+    int64_t seconds;
+    return text && eng_parse_i64(text, &seconds) && seconds > 0 && seconds <= 86400 ? seconds
+                                                                                    : HANG_S;
+}
+
 static void forget_database(void *context)
 {
     eng_db_forget_in_child(context);
 }
 
+/* Until the worker has finished (*done), is lost (*lost says how: it ended, or does not answer), or
+ * an error that is none of the worker's: of the database, or an interruption. */
 static EngStatus receive_all(Block *block, EngWorker *worker, Active **points, int segment,
-                             bool *done, EngErr *err)
+                             bool *done, EngStatus *lost, EngErr *err)
 {
     EngStatus status = ENG_OK;
+    *lost = ENG_OK;
     while (!status && !*done) {
-        status = eng_worker_receive(worker, &block->message, HANG_NS, err);
-        if (status == ENG_INTERRUPTED && !is_interrupted(block)) {
-            status = ENG_OK; /* some other signal, such as a window resize */
-            continue;
+        EngStatus reply = eng_worker_receive(worker, &block->message, hang_s() * 1000000000, err);
+        if (reply == ENG_NOT_FOUND || reply == ENG_IO) {
+            *lost = reply;
+            return ENG_OK;
         }
-        if (!status) status = handle_message(block, worker, points, segment, done, err);
+        if (!reply)
+            status = handle_message(block, worker, points, segment, done, err);
+        else if (reply != ENG_INTERRUPTED) /* else a signal; a window resize is one too */
+            status = reply;
         if (!status && is_interrupted(block))
             status = ENG_FAIL(err, ENG_INTERRUPTED, "interrupted");
     }
     return status;
 }
 
-/* A worker that died or hung: the point it was in fails, or all of them when it was in none. */
+/* A worker that died or hung: the point it was in fails, or all of them when it was in none. At
+ * least one ends, so that broken segments of a block cannot go on without end. */
 static EngStatus blame(Block *block, Active **points, int n, const char *how, EngErr *err)
 {
     char reason[256];
     EngStatus status = ENG_OK;
     snprintf(reason, sizeof reason, "worker ended with %s in %s", how,
              block->phase[0] ? block->phase : "start");
+    if (block->current >= 0 && points[block->current]->ended) block->current = -1;
     for (int i = 0; i < n && !status; i++)
         if (!points[i]->ended && (block->current < 0 || block->current == i))
             status = end_point(block, points[i], ENG_OUTCOME_FAILED, reason, err);
     return status;
 }
 
-static EngStatus run_segment(Block *block, int ordinal, EngErr *err)
+/* One worker lifetime; `ordinal` counts them, and *whole says that the worker reached its end. */
+static EngStatus run_segment(Block *block, int ordinal, bool *whole, EngErr *err)
 {
     const EngLedgerBlock *ledger = block->ledger;
     EngDb *db = block->context->db;
     Active **points = eng_alloc_array((size_t)block->n_active, sizeof *points);
     const EngPoint **task_points = eng_alloc_array((size_t)block->n_active, sizeof *task_points);
     int n = 0, segment = 0;
-    EngStatus status = ENG_OK, reply;
+    EngStatus status = ENG_OK, lost;
     EngEvidence before, after;
     EngWorker worker = {.pid = -1};
     char how[96] = "", evidence[256];
-    bool done = false;
+    *whole = false;
     if (!points || !task_points) {
         status = ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a block");
         goto out;
@@ -229,21 +248,18 @@ static EngStatus run_segment(Block *block, int ordinal, EngErr *err)
     eng_evidence_read(&before);
     status = eng_worker_start(&worker, &task, forget_database, db, err);
     if (status) goto out;
-    reply = receive_all(block, &worker, points, segment, &done, err);
-    eng_worker_end(&worker, reply != ENG_OK, how, sizeof how);
+    status = receive_all(block, &worker, points, segment, whole, &lost, err);
+    eng_worker_end(&worker, status || lost, how, sizeof how);
+    /* The segment stays open, and is broken when the run is resumed. */
+    if (status) goto out;
     eng_evidence_read(&after);
     eng_evidence_delta_json(&before, &after, evidence, sizeof evidence);
-    if (reply && reply != ENG_NOT_FOUND && reply != ENG_IO) {
-        status = reply; /* database error or interruption; the segment stays open and is broken on
-                           resume */
-        goto out;
-    }
-    if (!done) {
-        if (reply == ENG_IO) snprintf(how, sizeof how, "no answer (killed)");
-        status = blame(block, points, n, how, err);
-    }
+    if (lost == ENG_IO)
+        snprintf(how, sizeof how, "no answer for %lld s (killed)", (long long)hang_s());
+    if (lost) status = blame(block, points, n, how, err);
     if (!status)
-        status = eng_db_segment_finish(db, ledger->block_id, segment, !done, evidence, err);
+        status = eng_db_segment_finish(db, ledger->block_id, segment, !*whole, evidence, err);
+    block->verified |= *whole;
 out:
     eng_free(task_points);
     eng_free(points);
@@ -347,8 +363,13 @@ EngStatus eng_block_run(const EngBlockContext *context, const EngLedgerBlock *le
     /* At least one segment: after a kill between last sample and end the roofs are measured anew.
      */
     int segment = ledger->segments_done < wanted ? ledger->segments_done : wanted - 1;
-    for (; segment < wanted && !status && has_named(block); segment++)
-        status = run_segment(block, segment + ledger->segments_broken, err);
+    int broken = ledger->segments_broken;
+    while (segment < wanted && !status && has_named(block)) {
+        bool whole;
+        status = run_segment(block, segment + broken, &whole, err);
+        segment += whole;
+        broken += !whole;
+    }
     if (!status) status = finish(block, err);
 out:
     for (int i = 0; i < block->n_active; i++) {

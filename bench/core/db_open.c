@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/embedded.h"
@@ -174,11 +175,36 @@ static EngStatus prepare_writing(EngDb *db, EngErr *err)
     return run_script(db, pragma, "limit its size", err);
 }
 
+/* What lies at the path must be nothing, an empty file or SQLite's: it takes any file shorter than
+ * its header for an empty database and would write over it. */
+static EngStatus check_file(EngDb *db, EngErr *err)
+{
+    static const char magic[] = "SQLite format 3"; /* with its zero byte, 16 bytes */
+    char head[sizeof magic];
+    struct stat st;
+    if (stat(db->path, &st)) return ENG_OK; /* opening it says why */
+    if (S_ISDIR(st.st_mode)) return ENG_FAIL(err, ENG_DB, "%s: a folder, not a database", db->path);
+    if (!S_ISREG(st.st_mode))
+        return ENG_FAIL(err, ENG_DB, "%s: not a regular file, so no database", db->path);
+    int fd = st.st_size ? open(db->path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0) return ENG_OK;
+    ssize_t n = read(fd, head, sizeof head);
+    close(fd);
+    if (n == (ssize_t)sizeof head && !memcmp(head, magic, sizeof head)) return ENG_OK;
+    return ENG_FAIL(err, ENG_DB, "%s: not a database", db->path);
+}
+
 static EngStatus open_file(EngDb *db, EngErr *err)
 {
     int flags =
         db->mode == ENG_DB_READ ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-    int rc = sqlite3_open_v2(db->path, &db->sql, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    /* "./" keeps SQLite from reading ":memory:" or "file:..." into a name. */
+    EngStr name = {0};
+    eng_str_printf(&name, "%s%s", db->path[0] == '/' ? "" : "./", db->path);
+    EngStatus status = eng_str_status(&name, err);
+    if (status) return status;
+    int rc = sqlite3_open_v2(name.text, &db->sql, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    eng_str_free(&name);
     if (rc != SQLITE_OK) return eng_db_fail(db, rc, "open", err);
     sqlite3_extended_result_codes(db->sql, 1);
     sqlite3_busy_timeout(db->sql, BUSY_TIMEOUT_MS);
@@ -190,9 +216,11 @@ static EngStatus open_checked(EngDb *db, EngErr *err)
     bool fresh;
     int64_t version;
     EngStatus status = ENG_OK;
+    if (!*db->path) return ENG_FAIL(err, ENG_USAGE, "--db= names no file");
     if (db->mode == ENG_DB_READ && !eng_file_exists(db->path))
         return ENG_FAIL(err, ENG_NOT_FOUND, "%s: no such database", db->path);
     if (db->mode != ENG_DB_READ) status = make_parent(db->path, err);
+    if (!status) status = check_file(db, err);
     if (!status) status = open_file(db, err);
     if (!status) status = identify(db, &fresh, &version, err);
     if (status) return status;

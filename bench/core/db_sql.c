@@ -12,8 +12,10 @@ EngStatus eng_db_fail(EngDb *db, int rc, const char *doing, EngErr *err)
     switch (rc & 0xff) {
     case SQLITE_FULL:
         return ENG_FAIL(err, ENG_IO, "%s: disk full, cannot %s", db->path, doing);
-    case SQLITE_IOERR:
     case SQLITE_READONLY:
+        return ENG_FAIL(err, ENG_IO, "%s: cannot %s: the file or its folder is read-only", db->path,
+                        doing);
+    case SQLITE_IOERR:
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:
         return ENG_FAIL(err, ENG_IO, "%s: cannot %s: %s", db->path, doing, why);

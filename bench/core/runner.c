@@ -52,6 +52,11 @@ static void tick(void *context)
     show_progress(p, false);
 }
 
+static bool is_interrupted(const EngRunOptions *options)
+{
+    return options->interrupted && *options->interrupted;
+}
+
 /* ---- rows that points refer to -----------------------------------------------------------------
  */
 
@@ -132,15 +137,28 @@ static EngStatus put_references(EngDb *db, const EngSession *session, EngErr *er
     return status;
 }
 
+/* NULL: out of memory. JSON is UTF-8, an argument (a path) may hold any bytes: those become '?'. */
+static json_t *argument_json(const char *argument)
+{
+    json_t *text = json_string(argument);
+    char *copy = text ? NULL : eng_strdup(argument);
+    for (char *p = copy; p && *p; p++)
+        if ((unsigned char)*p >= 0x80) *p = '?';
+    if (copy) text = json_string(copy);
+    eng_free(copy);
+    return text;
+}
+
 static EngStatus begin_run(EngDb *db, const EngSession *session, const EngSweep *sweep,
                            const EngRunOptions *options, EngRunResult *result, EngErr *err)
 {
     EngStr sweep_text = {0};
     char *environment = NULL, *command = NULL;
     json_t *argv = json_array();
-    for (int i = 0; i < options->argc; i++)
-        json_array_append_new(argv, json_string(options->argv[i]));
-    command = json_dumps(argv, JSON_COMPACT);
+    bool whole = argv != NULL;
+    for (int i = 0; i < options->argc && whole; i++)
+        whole = !json_array_append_new(argv, argument_json(options->argv[i]));
+    if (whole) command = json_dumps(argv, JSON_COMPACT);
     json_decref(argv);
     EngStatus status =
         command ? ENG_OK : ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for the run's row");
@@ -228,7 +246,7 @@ static EngStatus run_blocks(EngDb *db, EngSession *session, const EngRunOptions 
         progress.block_wanted = wanted_samples(&blocks[i]);
         status = map_for(session->resources, &blocks[i], err);
         if (!status) status = eng_block_run(&context, &blocks[i], err);
-        if (!status && options->interrupted && *options->interrupted)
+        if (!status && is_interrupted(options))
             status = ENG_FAIL(err, ENG_INTERRUPTED, "interrupted");
         progress.done_ns += progress.block_ns;
     }
@@ -251,6 +269,7 @@ EngStatus eng_run_sweep(const EngSweep *sweep, const EngRunOptions *options, Eng
     /* The lock comes first: a second run must hear of it before it waits for anything. */
     EngStatus status = eng_db_open(options->db_path, ENG_DB_RUN, &db, err);
     if (!status) status = eng_session_open(sweep, options->data_dir, &session, err);
+    if (!status && is_interrupted(options)) status = ENG_FAIL(err, ENG_INTERRUPTED, "interrupted");
     if (!status) status = put_references(db, session, err);
     if (!status) status = begin_run(db, session, sweep, options, result, err);
     begun = !status;

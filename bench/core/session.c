@@ -19,7 +19,7 @@ static EngStatus find_preset(EngSession *session, const char *name, const EngPre
         return ENG_FAIL(err, ENG_USAGE, "more than %d presets in one sweep", ENG_SESSION_PRESETS);
     EngPreset *preset = &session->presets[session->n_presets];
     EngStatus status = eng_preset_find(name, preset, err);
-    if (status) return status == ENG_NOT_FOUND && err ? (err->status = ENG_USAGE) : status;
+    if (status) return status;
     session->n_presets++;
     *out = preset;
     return ENG_OK;
@@ -131,34 +131,86 @@ static bool corpus_exists(void *context, const char *corpus)
 /* ---- memory ------------------------------------------------------------------------------------
  */
 
-size_t eng_need_bytes(const EngNeed *need)
+static size_t table_bytes(const EngNeed *need)
 {
-    size_t bytes = need->weight_bytes + need->weight_bytes / ENG_SCALE_GROUP + need->private_bytes;
-    if (need->table)
-        bytes += need->table_value_bytes +
-                 (need->row_format == ENG_ROW_FP8 ? need->table_value_bytes / ENG_SCALE_GROUP : 0);
-    return bytes;
+    size_t scales = need->row_format == ENG_ROW_FP8 ? need->table_value_bytes / ENG_SCALE_GROUP : 0;
+    return need->table ? need->table_value_bytes + scales : 0;
 }
 
-/* A point that would not fit is refused now, before anything large is allocated. */
+static size_t weight_bytes(const EngNeed *need)
+{
+    return need->weight_bytes + need->weight_bytes / ENG_SCALE_GROUP;
+}
+
+size_t eng_need_bytes(const EngNeed *need)
+{
+    return weight_bytes(need) + need->private_bytes + table_bytes(need);
+}
+
+static EngStatus refuse(EngSession *session, EngPlanPoint *point, size_t bytes, size_t available,
+                        const char *when, EngErr *err)
+{
+    EngPlan *plan = session->plan;
+    point->skip = eng_arena_printf(plan->arena, "needs %zu bytes of memory%s, %zu are free", bytes,
+                                   when, available);
+    if (!point->skip) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for the plan");
+    if (!point->is_roof) plan->n_skipped++;
+    return ENG_OK;
+}
+
+/* One worker holds all points of a block, beside table and weights as large as any point of the
+ * run wants them: the points that are too much for that are refused, last ones first. */
+static EngStatus refuse_of_block(EngSession *session, const EngPlanBlock *block,
+                                 const size_t *tables, size_t weights, size_t available,
+                                 const char **reason, EngErr *err)
+{
+    size_t sum = block->table ? tables[block->row_format] : 0;
+    bool weighs = false;
+    EngStatus status = ENG_OK;
+    for (int i = 0; i < block->n_points && !status; i++) {
+        EngPlanPoint *p = block->points[i];
+        if (p->skip) continue;
+        size_t more = p->need.private_bytes + (p->need.weight_bytes && !weighs ? weights : 0);
+        if (sum > available || more > available - sum) {
+            status =
+                refuse(session, p, sum + more, available, " with the others of its block", err);
+            *reason = p->skip;
+        } else {
+            sum += more;
+            weighs |= p->need.weight_bytes > 0;
+        }
+    }
+    return status;
+}
+
+/* Points that would not fit are refused now, before anything large is allocated. */
 static EngStatus refuse_too_large(EngSession *session, EngErr *err)
 {
-    size_t available = eng_memory_available_bytes() / 10 * 9;
+    size_t available = eng_memory_available_bytes() / 10 * 9, weights = 0;
+    size_t tables[ENG_ROW_FORMAT_COUNT] = {0};
     EngPlan *plan = session->plan;
     int runnable = 0;
     const char *reason = NULL;
-    for (int i = 0; i < plan->n_points; i++) {
+    EngStatus status = ENG_OK;
+    if (!available) return ENG_OK; /* unknown */
+    for (int i = 0; i < plan->n_points && !status; i++) {
         EngPlanPoint *p = plan->points[i];
-        size_t bytes = eng_need_bytes(&p->need);
-        if (!p->skip && bytes > available) {
-            p->skip = eng_arena_printf(plan->arena, "needs %zu bytes of memory, %zu are free",
-                                       bytes, available);
-            if (!p->skip) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for the plan");
+        size_t bytes = eng_need_bytes(&p->need), table = table_bytes(&p->need);
+        if (p->skip) continue;
+        if (bytes > available) {
+            status = refuse(session, p, bytes, available, "", err);
             reason = p->skip;
-            if (!p->is_roof) plan->n_skipped++;
+            continue;
         }
-        if (!p->skip && !p->is_roof) runnable++;
+        if (table > tables[p->need.row_format]) tables[p->need.row_format] = table;
+        if (weight_bytes(&p->need) > weights) weights = weight_bytes(&p->need);
     }
+    for (int i = 0; i < plan->n_blocks && !status; i++)
+        status =
+            refuse_of_block(session, &plan->blocks[i], tables, weights, available, &reason, err);
+    for (int i = 0; i < plan->n_points; i++)
+        runnable += !plan->points[i]->skip && !plan->points[i]->is_roof;
+    if (status) return status;
     if (reason && !runnable)
         return ENG_FAIL(err, ENG_NO_MEMORY, "no point fits this machine: %s", reason);
     if (reason) eng_warn("run", "points are skipped that do not fit this machine: %s", reason);

@@ -7,9 +7,11 @@
 
 #include "base/file.h"
 #include "bench/core/sweep_parts.h"
+#include "kernels/address/normalize.h"
 
-#define MAX_SAMPLES 10000 /* per point: median_ranks of the database ends there */
-#define WRAP_BYTES  96    /* of effective text */
+#define MAX_SAMPLES 10000   /* per point: median_ranks of the database ends there */
+#define MAX_POINTS  1000000 /* of a sweep, before `where`: more would be planned for hours */
+#define WRAP_BYTES  96      /* of effective text */
 
 const EngSweepSettings eng_sweep_defaults = {.pairs = 10, .segments = 3, .budget_ms = 0, .seed = 1};
 
@@ -306,6 +308,29 @@ static EngStatus override(EngSweep *sweep, EngSweepRaw *const *raws, const char 
     return ENG_USAGE;
 }
 
+/* Combinations of a section's values; axes in lockstep count once. */
+static double combinations(const EngSweepSection *section)
+{
+    double product = 1;
+    for (int i = 0; i < section->n_axes; i++) {
+        bool first = true;
+        for (int k = 0; k < i; k++)
+            first =
+                first && (section->axes[i].zip < 0 || section->axes[k].zip != section->axes[i].zip);
+        if (first) product *= section->axes[i].n;
+    }
+    return product;
+}
+
+static EngStatus check_size(const EngSweep *sweep, EngErr *err)
+{
+    double total = 0;
+    for (int i = 0; i < sweep->n_sections; i++) total += combinations(&sweep->sections[i]);
+    if (total <= MAX_POINTS) return ENG_OK;
+    return ENG_FAIL(err, ENG_USAGE, "%s: its axes have %.0f combinations, at most %d",
+                    sweep->source, total, MAX_POINTS);
+}
+
 /* Fills an opened sweep from raw sections. */
 static EngStatus interpret(EngSweep *sweep, EngSweepRaw *raw, const char *const *assignments,
                            int n_assignments, EngErr *err)
@@ -332,7 +357,7 @@ static EngStatus interpret(EngSweep *sweep, EngSweepRaw *raw, const char *const 
         if ((status = override(sweep, raws, assignments[i], err))) return status;
     for (int i = 0; i < n; i++)
         if ((status = read_section(sweep, &sweep->sections[i], raws[i], err))) return status;
-    return ENG_OK;
+    return check_size(sweep, err);
 }
 
 static EngStatus open_sweep(const char *source, const char *name, const EngCatalog *catalog,
@@ -384,10 +409,13 @@ EngStatus eng_sweep_read(const char *path, const EngCatalog *catalog,
     size_t n;
     *sweep = NULL;
     EngStatus status = eng_file_read(path, &text, &n, err);
+    if (status == ENG_NOT_FOUND) return ENG_FAIL(err, ENG_BAD_DATA, "%s: no such sweep file", path);
     if (status) return status;
     if (strlen(text) != n)
         status =
             ENG_FAIL(err, ENG_USAGE, "%s: not a text file (zero byte at %zu)", path, strlen(text));
+    else if (!eng_utf8_is_clean((const uint8_t *)text, n))
+        status = ENG_FAIL(err, ENG_USAGE, "%s: not UTF-8 text", path);
     else
         status = eng_sweep_parse(text, path, catalog, assignments, n_assignments, sweep, err);
     eng_free(text);

@@ -69,7 +69,7 @@ typedef struct EngSweep {
 /* Reads a sweep. `assignments` are "axis=values" texts of the command line (-a): each replaces that
  * axis, setting, `where`, `zip` or `compare` in every section that can have it, and at least one
  * section must. The catalog must outlive the sweep. Free with eng_sweep_free.
- * ENG_NOT_FOUND / ENG_IO: the file; ENG_USAGE: what it says, naming file, section, key and value.
+ * ENG_BAD_DATA / ENG_IO: the file; ENG_USAGE: what it says, naming file, section, key and value.
  */
 EngStatus eng_sweep_read(const char *path, const EngCatalog *catalog,
                          const char *const *assignments, int n_assignments, EngSweep **sweep,

@@ -38,6 +38,12 @@ static void open_section(Reader *reader, const char *open, const char *end)
         fail_line(reader, "section heading without ']'");
         return;
     }
+    const char *rest = close + 1;
+    while (rest < end && isspace((unsigned char)*rest)) rest++;
+    if (rest < end && *rest != ';' && *rest != '#') {
+        fail_line(reader, "text after the section heading's ']'");
+        return;
+    }
     if (close - open - 1 > ENG_SWEEP_SECTION_BYTES) {
         fail_line(reader, "section heading longer than 47 characters");
         return;

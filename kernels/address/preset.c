@@ -225,6 +225,6 @@ EngStatus eng_preset_find(const char *name, EngPreset *preset, EngErr *err)
         if (!strcmp(names[i], name))
             return eng_preset_parse(name, eng_embedded_presets[i].text, preset, err);
     const char *near = eng_nearest(name, names, g_n_names);
-    return ENG_FAIL(err, ENG_NOT_FOUND, "preset: no preset is called \"%s\"%s%s%s", name,
+    return ENG_FAIL(err, ENG_USAGE, "preset: no preset is called \"%s\"%s%s%s", name,
                     near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }

@@ -28,7 +28,7 @@ typedef struct EngPreset {
 /* Reads a preset's JSON text; unknown keys, wrong types and an addressing that cannot be built are
  * ENG_BAD_DATA (ENG_USAGE from the addressing) naming preset and key. */
 EngStatus eng_preset_parse(const char *name, const char *text, EngPreset *preset, EngErr *err);
-/* ENG_NOT_FOUND names the nearest preset. */
+/* Unknown: ENG_USAGE, naming the nearest preset. */
 EngStatus eng_preset_find(const char *name, EngPreset *preset, EngErr *err);
 /* All names, NULL-terminated. */
 const char *const *eng_preset_names(void);

@@ -64,9 +64,9 @@ static void test_unknown_name(void **state)
     (void)state;
     EngPreset preset;
     EngErr err;
-    assert_int_equal(eng_preset_find("v41_flash", &preset, &err), ENG_NOT_FOUND);
+    assert_int_equal(eng_preset_find("v41_flash", &preset, &err), ENG_USAGE);
     assert_non_null(strstr(err.text, "\"v41_flash\", did you mean \"v41-flash\"?"));
-    assert_int_equal(eng_preset_find("", &preset, &err), ENG_NOT_FOUND);
+    assert_int_equal(eng_preset_find("", &preset, &err), ENG_USAGE);
 }
 
 /* Replaces `from` by `to` in the text of the tiny preset and parses it. */

@@ -279,7 +279,7 @@ static void test_override_errors(void **state)
     assert_int_equal(eng_sweep_adhoc("gathr", &catalog, NULL, 0, &sweep, &err), ENG_USAGE);
     assert_string_equal(err.text, "unknown experiment 'gathr'; did you mean 'gather'?");
     assert_int_equal(eng_sweep_read("no/such.sweep", &catalog, NULL, 0, &sweep, &err),
-                     ENG_NOT_FOUND);
+                     ENG_BAD_DATA);
 }
 
 /* inih cuts long lines and names; nothing of that may pass unseen. */
