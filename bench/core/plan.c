@@ -252,7 +252,7 @@ static EngStatus find_kernel(Expansion *x, EngPlanPoint *point)
     point->backend = eng_plan_backend(NULL);
     const EngKernel *const *kernels = kernels_of(x->plan->sweep, experiment, &n);
     for (int i = 0; axis >= 0 && i < n; i++)
-        if (!strcmp(kernels[i]->name, point->variant)) point->kernel = kernels[i];
+        if (eng_kernel_is(kernels[i], point->variant)) point->kernel = kernels[i];
     point->backend = eng_plan_backend(point->kernel);
     return ENG_OK;
 }
@@ -318,7 +318,8 @@ static EngStatus shape_of(Expansion *x, EngPlanPoint *point)
 {
     char key[ENG_KEY_HEX];
     int variant = eng_experiment_axis(point->point.experiment, ENG_AXIS_VARIANT);
-    EngStatus status = eng_plan_axes_key(point, variant, "", &x->text, key, x->err);
+    EngStatus status =
+        eng_plan_axes_key(point, variant < 0 ? 0 : 1u << variant, "", &x->text, key, x->err);
     if (status) return status;
     void *found = eng_key_table_get(&x->shapes, key);
     if (!found) {
@@ -358,11 +359,11 @@ static EngStatus block_of(Expansion *x, const EngSweepSection *section, const En
 {
     const EngExperiment *experiment = section->experiment;
     const EngSweepSettings *s = &section->settings;
-    char key[ENG_KEY_HEX], rest[160];
-    const char *compare = section->compare < 0 ? "" : experiment->axes[section->compare].name;
+    char key[ENG_KEY_HEX], rest[320];
+    const char *compare = section->compare_text;
     snprintf(rest, sizeof rest, "compare=%s\npairs=%d\nsegments=%d\nbudget_ms=%lld\nseed=%llu\n",
              compare, s->pairs, s->segments, (long long)s->budget_ms, (unsigned long long)s->seed);
-    EngStatus status = eng_plan_axes_key(point, section->compare, rest, &x->text, key, x->err);
+    EngStatus status = eng_plan_axes_key(point, section->compare_mask, rest, &x->text, key, x->err);
     if (status) return status;
     Block *block = eng_key_table_get(&x->blocks, key);
     if (!block) {

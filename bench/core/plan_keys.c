@@ -79,7 +79,7 @@ EngStatus eng_plan_keys(EngPlanPoint *point, const char *machine_id, EngKeyText 
     return take_key(text, point->point_key, err);
 }
 
-EngStatus eng_plan_axes_key(const EngPlanPoint *point, int without, const char *rest,
+EngStatus eng_plan_axes_key(const EngPlanPoint *point, uint32_t without, const char *rest,
                             EngKeyText *text, char key[ENG_KEY_HEX], EngErr *err)
 {
     const EngExperiment *experiment = point->point.experiment;
@@ -87,7 +87,7 @@ EngStatus eng_plan_axes_key(const EngPlanPoint *point, int without, const char *
     add_line(&text->text, "experiment", experiment->name);
     for (int i = 0; i < experiment->n_axes; i++) {
         int axis = text->order[i];
-        if (axis != without)
+        if (!(without >> axis & 1))
             add_line(&text->text, experiment->axes[axis].name, point->point.values[axis].text);
     }
     eng_str_add(&text->text, rest);

@@ -16,9 +16,9 @@ void eng_key_text_free(EngKeyText *text);
 /* Fills config_key and point_key from values, variant and digests. */
 EngStatus eng_plan_keys(EngPlanPoint *point, const char *machine_id, EngKeyText *text, EngErr *err);
 
-/* Key of every axis value (canonical text, defaults included) but one axis (-1: none), and `rest`.
- */
-EngStatus eng_plan_axes_key(const EngPlanPoint *point, int without, const char *rest,
+/* Key of every axis value (canonical text, defaults included) but those of `without` (a bit per
+ * axis), and `rest`. */
+EngStatus eng_plan_axes_key(const EngPlanPoint *point, uint32_t without, const char *rest,
                             EngKeyText *text, char key[ENG_KEY_HEX], EngErr *err);
 
 /* plan->plan_key from the settings and point keys of all named points. */

@@ -171,10 +171,35 @@ static EngStatus parse_zip(EngSweep *sweep, EngSweepSection *section, const char
     }
 }
 
-static EngStatus set_compare(EngSweepSection *section, const char *name, EngErr *err)
+/* One axis, or several: "variant, threads". The first is the one that tables are about. */
+static EngStatus set_compare(EngSweep *sweep, EngSweepSection *section, const char *names,
+                             EngErr *err)
 {
-    section->compare = eng_experiment_axis(section->experiment, name);
-    return section->compare < 0 ? unknown_key(section->experiment, name, err) : ENG_OK;
+    EngStr text = {0};
+    char *at = eng_arena_strdup(sweep->arena, names);
+    if (!at) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory");
+    section->compare = -1;
+    section->compare_mask = 0;
+    for (char *name = at, *next; name; name = next) {
+        char *comma = strchr(name, ',');
+        next = comma ? comma + 1 : NULL;
+        if (comma) *comma = 0;
+        name = eng_trim(name);
+        int axis = eng_experiment_axis(section->experiment, name);
+        if (axis < 0) {
+            eng_str_free(&text);
+            return unknown_key(section->experiment, name, err);
+        }
+        if (section->compare < 0) section->compare = axis;
+        if (!(section->compare_mask >> axis & 1))
+            eng_str_printf(&text, "%s%s", section->compare_mask ? "," : "", name);
+        section->compare_mask |= 1u << axis;
+    }
+    EngStatus status = eng_str_status(&text, err);
+    section->compare_text = status ? NULL : eng_arena_strdup(sweep->arena, text.text);
+    eng_str_free(&text);
+    if (!status && !section->compare_text) status = ENG_FAIL(err, ENG_NO_MEMORY, "out of memory");
+    return status;
 }
 
 /* Repeats in a list mean nothing, unless it is zipped. */
@@ -201,7 +226,7 @@ static EngStatus apply_entry(EngSweep *sweep, EngSweepSection *section, const En
         EngStatus status = set_setting(&section->settings, key, entry->value, err);
         return status ? status : check_settings(&section->settings, err);
     }
-    if (!strcmp(key, "compare")) return set_compare(section, entry->value, err);
+    if (!strcmp(key, "compare")) return set_compare(sweep, section, entry->value, err);
     if (!strcmp(key, "where")) {
         section->where_text = entry->value;
         return eng_where_parse(entry->value, section->experiment, sweep->arena, &section->where,
@@ -215,6 +240,8 @@ static EngStatus read_section(EngSweep *sweep, EngSweepSection *section, const E
 {
     section->settings = sweep->settings;
     section->compare = eng_experiment_axis(section->experiment, ENG_AXIS_VARIANT);
+    section->compare_mask = section->compare < 0 ? 0 : 1u << section->compare;
+    section->compare_text = section->compare < 0 ? "" : ENG_AXIS_VARIANT;
     section->where_text = "";
     EngStatus status;
     for (const EngSweepEntry *entry = raw->entries; entry; entry = entry->next)
@@ -514,7 +541,7 @@ static EngStatus put_section(EngStr *out, const EngSweep *sweep, const EngSweepS
     put_zips(out, section);
     if (section->where) put_line(out, "where", section->where_text);
     if (section->compare >= 0)
-        eng_str_printf(out, "compare = %s\n", experiment->axes[section->compare].name);
+        put_line(out, "compare", section->compare_text);
     put_settings(out, &section->settings, &sweep->settings);
     return ENG_OK;
 }
