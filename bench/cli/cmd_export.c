@@ -1,0 +1,81 @@
+/* engram export: points or samples of runs as CSV or JSON for other programs. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "bench/cli/verbs.h"
+#include "bench/core/db_export.h"
+
+static EngStatus put_stdout(void *context, const char *text, size_t n, EngErr *err)
+{
+    (void)context;
+    if (fwrite(text, 1, n, stdout) == n) return ENG_OK;
+    return ENG_FAIL(err, ENG_IO, "standard output: cannot write");
+}
+
+static EngStatus put_file(void *context, const char *text, size_t n, EngErr *err)
+{
+    return eng_writer_put(context, text, n, err);
+}
+
+static EngStatus export_to(EngDb *db, const EngExportOptions *options, const char *path,
+                           EngErr *err)
+{
+    int64_t n = 0;
+    EngWriter writer;
+    if (!path || !strcmp(path, "-")) return eng_db_export(db, options, put_stdout, NULL, &n, err);
+    EngStatus status = eng_writer_open(&writer, path, err);
+    if (status) return status;
+    status = eng_db_export(db, options, put_file, &writer, &n, err);
+    if (status) {
+        eng_writer_close(&writer);
+        return status;
+    }
+    status = eng_writer_commit(&writer, err);
+    if (!status) eng_info("export", "%s: %lld rows", path, (long long)n);
+    return status;
+}
+
+static EngStatus run(EngCli *cli, EngErr *err)
+{
+    EngDb *db = NULL;
+    const char *name = eng_cli_text(cli, "format"), *out = eng_cli_text(cli, "out");
+    int format = eng_rows_format_parse(name);
+    if (format < 0) return ENG_FAIL(err, ENG_USAGE, "--format=%s: csv or json", name);
+    if (out && !*out) return ENG_FAIL(err, ENG_USAGE, "--out= names no file");
+    EngExportOptions options = {.run = eng_cli_text(cli, "run"),
+                                .experiment = eng_cli_text(cli, "experiment"),
+                                .format = (EngRowsFormat)format,
+                                .samples = eng_cli_flag(cli, "samples")};
+    EngStatus status = eng_db_open(eng_cli_text(cli, "db"), ENG_DB_READ, &db, err);
+    if (!status) status = export_to(db, &options, out, err);
+    eng_db_close(db);
+    return status;
+}
+
+static const EngOption g_options[] = {
+    ENG_OPTION_DB,
+    {.name = "run", .value = "ID", .def = "latest", .help = "an id, its beginning, latest, or all"},
+    {.name = "experiment", .value = "NAME", .help = "points of this experiment only"},
+    {.name = "format", .value = "FORMAT", .def = "csv", .help = "csv or json"},
+    {.name = "samples", .help = "every stored sample, instead of one row per point"},
+    {.name = "out", .value = "FILE", .help = "write here instead of to standard output"},
+};
+
+const EngVerb eng_verb_export = {
+    .name = "export",
+    .operands = "",
+    .summary = "points or samples of a run as CSV or JSON",
+    .details =
+        "One row per point, which is one tuple of axis values: run_id, machine_id, experiment,\n"
+        "kind, backend, one column per axis (by name), variant, is_roof, outcome, reason,\n"
+        "percent_of_roof, per metric (by name) its median, _ci_lo, _ci_hi and _n, then\n"
+        "stop_reason, config_key, point_key. Without a value a field is empty, in JSON null.\n"
+        "--samples: one row per sample, with its place, both clocks, metrics and counters.\n"
+        "The same results give the same bytes.",
+    .options = g_options,
+    .n_options = sizeof g_options / sizeof *g_options,
+    .max_operands = 0,
+    .run = run,
+};
