@@ -67,6 +67,8 @@ typedef struct EngNeed {
     size_t table_value_bytes; /* ... of this many bytes of values */
     size_t weight_bytes;      /* fp8 weights [n, k] from the shared weight arena, 0: none */
     size_t private_bytes;     /* an estimate of what the worker allocates besides */
+    size_t shared_bytes;      /* ... and what it holds once for all points of this shared_id */
+    uint64_t shared_id;       /* not 0 when shared_bytes is not */
     const char *corpus;       /* token stream by corpus name, NULL: none */
     const char *preset;       /* NULL: none */
     int64_t max_tokens;       /* tokens taken from the stream */
@@ -106,7 +108,8 @@ typedef void (*EngHistogramSink)(void *context, const char *name, int layer, int
                                  int n_bins);
 
 /* An axis that changes how fast a point is and not what it computes: `engram tune` searches it.
- * values: a list as in a sweep, or ENG_TUNE_CORES: 1, 2, 4 .. and as many as there are CPUs. */
+ * values: a list as in a sweep, or ENG_TUNE_CORES: 1, 2, 4 .. and as many as there are CPUs; NULL:
+ * its default, unless the user names several. Names that the experiment lacks are passed over. */
 #define ENG_TUNE_CORES "cores"
 typedef struct EngTunableAxis {
     const char *axis, *values;

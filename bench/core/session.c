@@ -144,7 +144,18 @@ static size_t weight_bytes(const EngNeed *need)
 
 size_t eng_need_bytes(const EngNeed *need)
 {
-    return weight_bytes(need) + need->private_bytes + table_bytes(need);
+    return weight_bytes(need) + need->private_bytes + need->shared_bytes + table_bytes(need);
+}
+
+/* What a point adds to a worker that holds the block's points before it. */
+static size_t own_bytes(const EngPlanBlock *block, int point)
+{
+    const EngNeed *need = &block->points[point]->need;
+    for (int i = 0; i < point; i++) {
+        const EngPlanPoint *other = block->points[i];
+        if (!other->skip && other->need.shared_id == need->shared_id) return need->private_bytes;
+    }
+    return need->private_bytes + need->shared_bytes;
 }
 
 static EngStatus refuse(EngSession *session, EngPlanPoint *point, size_t bytes, size_t available,
@@ -170,7 +181,7 @@ static EngStatus refuse_of_block(EngSession *session, const EngPlanBlock *block,
     for (int i = 0; i < block->n_points && !status; i++) {
         EngPlanPoint *p = block->points[i];
         if (p->skip) continue;
-        size_t more = p->need.private_bytes + (p->need.weight_bytes && !weighs ? weights : 0);
+        size_t more = own_bytes(block, i) + (p->need.weight_bytes && !weighs ? weights : 0);
         if (sum > available || more > available - sum) {
             status =
                 refuse(session, p, sum + more, available, " with the others of its block", err);

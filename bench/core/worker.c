@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "bench/core/placement.h"
 #include "bench/core/sampling.h"
 
 #define LAYOUT_STACK_BYTES 65536 /* the stack starts up to this much lower, in steps of 16 */
@@ -64,6 +65,7 @@ typedef struct Child {
     const EngExperiment *experiment;
     Slot *slots;
     int to_parent, from_parent;
+    EngPlacement placement;
     EngWorkerMessage message; /* too large for a stack frame that is re-entered often */
     EngWorkerMessage histogram_message;
 } Child;
@@ -165,6 +167,16 @@ static EngStatus time_run(const Child *child, Slot *slot, EngTiming *timing, Eng
     return status;
 }
 
+/* Binds the point's threads as its axis `pin` wants; false: it cannot be, and the point has ended.
+ */
+static bool place(Child *child, int i)
+{
+    EngErr err = {0};
+    EngStatus status = eng_placement_apply(&child->placement, child->slots[i].point, &err);
+    if (status) end_point(child, i, status, err.text);
+    return !status;
+}
+
 /* Warm-up: repeats until three times in a row agree within 10 %, and sizes the inner iterations on
  * the way. */
 static void warm_up(Child *child, int i)
@@ -175,6 +187,7 @@ static void warm_up(Child *child, int i)
     int stable = 0;
     slot->inner = 1;
     enter(child, i, "warm-up");
+    if (!place(child, i)) return;
     for (int attempt = 0; attempt < MAX_TRIES && stable < STABLE; attempt++) {
         EngErr err = {0};
         EngTiming timing = {0};
@@ -217,6 +230,7 @@ static void take_sample(Child *child, int i, int pair, int position)
     EngTiming timing = {0};
     Slot *slot = &child->slots[i];
     enter(child, i, "sample");
+    if (!place(child, i)) return;
     EngStatus status = time_run(child, slot, &timing, &err);
     if (status) {
         end_point(child, i, status, err.text);

@@ -12,6 +12,7 @@
 extern const char *const eng_words_hold[];       /* row_dims embed_dims total_bytes */
 extern const char *const eng_words_row_format[]; /* fp8 bf16 f32 */
 extern const char *const eng_words_formula[];    /* copysign sign plain */
+extern const char *const eng_words_pin[];        /* none compact scatter */
 
 #define ENG_AXIS_PRESET_DEF                                                                        \
     {                                                                                              \
@@ -58,9 +59,14 @@ extern const char *const eng_words_formula[];    /* copysign sign plain */
         "corpus", ENG_AXIS_WORD, "prose", "", 0, 0, NULL,                                          \
             "token stream: prose docs code multilingual uniform filler synthetic, or imported"     \
     }
+/* Threads, and where they run (bench/core/placement.h): two axes of every timed experiment. */
 #define ENG_AXIS_THREADS_DEF                                                                       \
     {                                                                                              \
         "threads", ENG_AXIS_INT, "1", "", 1, 1024, NULL, "threads of the kernel"                   \
+    },                                                                                             \
+    {                                                                                              \
+        "pin", ENG_AXIS_WORD, "none", "", 0, 0, eng_words_pin,                                     \
+            "processors of the threads: any, neighbouring, or far apart"                           \
     }
 #define ENG_AXIS_VARIANT_DEF(op)                                                                   \
     {                                                                                              \
@@ -73,7 +79,7 @@ extern const char *const eng_words_formula[];    /* copysign sign plain */
     }
 
 /* What `engram tune` may choose besides the variant. */
-extern const EngTunableAxis eng_tunable_threads[];
+extern const EngTunableAxis eng_tunable_placement[];
 
 /* Which rows a token reads ... */
 #define ENG_AXES_ADDRESS                                                                           \

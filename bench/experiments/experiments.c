@@ -1,9 +1,11 @@
-/* The list; see experiments.h. Order is that of `engram list`: along the chain, then the counts. */
+/* The list; see experiments.h. Order is that of `engram list`: along the chain, the counts, the
+ * machine. */
 #include "bench/experiments/experiments.h"
 
 static const EngExperiment *const g_items[] = {
-    &eng_experiment_hash,  &eng_experiment_gather, &eng_experiment_project, &eng_experiment_gate,
-    &eng_experiment_chain, &eng_experiment_reuse,  &eng_experiment_collide,
+    &eng_experiment_hash,    &eng_experiment_gather, &eng_experiment_project,
+    &eng_experiment_gate,    &eng_experiment_chain,  &eng_experiment_reuse,
+    &eng_experiment_collide, &eng_experiment_ladder, &eng_experiment_stream,
 };
 
 const EngExperimentList eng_experiments = {

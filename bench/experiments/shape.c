@@ -13,8 +13,10 @@
 
 const char *const eng_words_hold[] = {"row_dims", "embed_dims", "total_bytes", NULL};
 const char *const eng_words_row_format[] = {"fp8", "bf16", "f32", NULL};
+const char *const eng_words_pin[] = {"none", "compact", "scatter", NULL};
 const char *const eng_words_formula[] = {"copysign", "sign", "plain", NULL};
-const EngTunableAxis eng_tunable_threads[] = {{"threads", ENG_TUNE_CORES}, {NULL, NULL}};
+const EngTunableAxis eng_tunable_placement[] = {
+    {"threads", ENG_TUNE_CORES}, {"pin", NULL}, {NULL, NULL}};
 
 /* ---- axes that an experiment may lack ---- */
 
