@@ -12,7 +12,7 @@
 
 #define TINY                                                                                       \
     "preset", "tiny", "orders", "2-3", "heads", "2", "rows", "101", "row_dims", "32", "corpus",    \
-        "synthetic", "hidden", "64", "order", "3"
+        "synthetic", "hidden", "64", "order", "3", "bytes", "65536"
 
 static EngResources *open_for(const EngPoint *point, EngNeed *need)
 {
