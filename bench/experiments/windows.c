@@ -107,8 +107,9 @@ static int64_t row_lines(const EngTable *table, EngIdSet *lines, int64_t row)
 {
     size_t values = eng_row_value_bytes(table->format, table->row_dims);
     size_t scales = eng_row_scale_bytes(table->format, table->row_dims);
-    const uint8_t *at = table->values + (size_t)row * values;
-    bool whole = values % LINE_BYTES == 0 && (uintptr_t)table->values % LINE_BYTES == 0;
+    size_t stride = eng_row_stride_bytes(table->format, table->row_dims);
+    const uint8_t *at = table->values + (size_t)row * stride;
+    bool whole = stride == values && values % LINE_BYTES == 0 && (uintptr_t)table->values % LINE_BYTES == 0;
     int64_t n = whole ? (int64_t)(values / LINE_BYTES) : add_lines(lines, at, values);
     return scales ? n + add_lines(lines, table->scales + (size_t)row * scales, scales) : n;
 }
@@ -155,9 +156,10 @@ void eng_touch_rows(const EngTable *table, const int64_t *rows, int64_t n)
     enum { PAGE_BYTES = 4096 };
     size_t values = eng_row_value_bytes(table->format, table->row_dims);
     size_t scales = eng_row_scale_bytes(table->format, table->row_dims);
+    size_t stride = eng_row_stride_bytes(table->format, table->row_dims);
     volatile uint8_t sink = 0;
     for (int64_t i = 0; i < n; i++) {
-        const uint8_t *at = table->values + (size_t)rows[i] * values;
+        const uint8_t *at = table->values + (size_t)rows[i] * stride;
         for (size_t b = 0; b < values; b += PAGE_BYTES) sink = (uint8_t)(sink + at[b]);
         sink = (uint8_t)(sink + at[values - 1]);
         if (scales) sink = (uint8_t)(sink + table->scales[(size_t)rows[i] * scales]);

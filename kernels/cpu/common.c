@@ -29,11 +29,13 @@ EngStatus eng_cpu_gather_supports(const EngProblem *problem, EngErr *why)
     if (table->row_dims < 1 || p->columns < 1 || table->rows < 0)
         return ENG_FAIL(why, ENG_UNSUPPORTED, "row dims %d, columns %d: must be positive",
                         table->row_dims, p->columns);
-    if (table->format == ENG_ROW_FP8 && table->row_dims % ENG_SCALE_GROUP)
+    if ((unsigned)table->format >= ENG_ROW_FORMAT_COUNT)
+        return ENG_FAIL(why, ENG_UNSUPPORTED, "unknown row format %d", (int)table->format);
+    if (eng_row_has_groups(table->format) && table->row_dims % ENG_SCALE_GROUP)
         return ENG_FAIL(why, ENG_UNSUPPORTED,
-                        "fp8 rows need row dims that are a multiple of %d, not %d", ENG_SCALE_GROUP,
-                        table->row_dims);
-    if (p->out == ENG_FP8 && table->format != ENG_ROW_FP8)
+                        "%s rows need row dims that are a multiple of %d, not %d",
+                        eng_row_format_name(table->format), ENG_SCALE_GROUP, table->row_dims);
+    if (p->out == ENG_FP8 && !eng_row_is_fp8(table->format))
         return ENG_FAIL(why, ENG_UNSUPPORTED, "fp8 output needs an fp8 table, not %s",
                         eng_row_format_name(table->format));
     size_t width = (size_t)p->columns * (size_t)table->row_dims;
@@ -49,12 +51,12 @@ void eng_cpu_gather_cost(const EngProblem *problem, EngCost *cost)
     double rows = (double)p->tokens * p->columns;
     size_t dims = (size_t)p->table.row_dims;
     size_t scale_bytes = eng_row_scale_bytes(p->table.format, p->table.row_dims);
-    bool decodes = p->table.format == ENG_ROW_FP8 && p->out != ENG_FP8;
+    size_t out_scale_bytes = p->out == ENG_FP8 ? dims / ENG_SCALE_GROUP : 0;
+    bool decodes = eng_row_has_groups(p->table.format) && p->out != ENG_FP8;
     cost->flops = decodes ? rows * (double)dims : 0; /* one product with the scale */
     cost->read_bytes =
         rows * (double)(eng_row_value_bytes(p->table.format, p->table.row_dims) + scale_bytes);
-    cost->write_bytes =
-        rows * (double)(eng_dtype_bytes(p->out, dims) + (p->out == ENG_FP8 ? scale_bytes : 0));
+    cost->write_bytes = rows * (double)(eng_dtype_bytes(p->out, dims) + out_scale_bytes);
 }
 
 EngStatus eng_cpu_project_supports(const EngProblem *problem, EngErr *why)

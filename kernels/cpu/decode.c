@@ -117,3 +117,43 @@ ENG_CLONES void eng_cpu_decode_bf16(const uint8_t *restrict values, const uint8_
         for (int i = 0; i < GROUP; i++) to[i] = (uint16_t)(arithmetic_bits(values[i], base) >> 16);
     }
 }
+
+/* ---- int4 --------------------------------------------------------------------------------------
+ */
+
+/* A group has only sixteen different values. */
+static void int4_products(const uint8_t *scale, float products[16])
+{
+    uint16_t bits;
+    memcpy(&bits, scale, sizeof bits);
+    float factor = eng_cpu_f32_of_bf16(bits);
+    for (int i = 0; i < 16; i++) products[i] = (float)(i < 8 ? i : i - 16) * factor;
+}
+
+void eng_cpu_decode_int4_f32(const uint8_t *values, const uint8_t *scales, int groups, void *out)
+{
+    AnyU32 *to = out;
+    for (int g = 0; g < groups; g++, values += GROUP / 2, to += GROUP) {
+        float products[16];
+        int4_products(scales + 2 * (size_t)g, products);
+        for (int i = 0; i < GROUP / 2; i++) {
+            to[2 * i] = eng_cpu_bits_of(products[values[i] & 15]);
+            to[2 * i + 1] = eng_cpu_bits_of(products[values[i] >> 4]);
+        }
+    }
+}
+
+void eng_cpu_decode_int4_bf16(const uint8_t *values, const uint8_t *scales, int groups, void *out)
+{
+    AnyU16 *to = out;
+    for (int g = 0; g < groups; g++, values += GROUP / 2, to += GROUP) {
+        float products[16];
+        uint16_t rounded[16];
+        int4_products(scales + 2 * (size_t)g, products);
+        for (int i = 0; i < 16; i++) rounded[i] = eng_cpu_bf16_of(products[i]);
+        for (int i = 0; i < GROUP / 2; i++) {
+            to[2 * i] = rounded[values[i] & 15];
+            to[2 * i + 1] = rounded[values[i] >> 4];
+        }
+    }
+}

@@ -12,6 +12,11 @@
 void eng_cpu_decode_f32(const uint8_t *values, const uint8_t *scales, int groups, void *out);
 void eng_cpu_decode_bf16(const uint8_t *values, const uint8_t *scales, int groups, void *out);
 
+/* int4 (engram/types.h): 16 * groups bytes of nibbles, groups bf16 scales at any alignment. The
+ * product has 12 significant bits: exact in f32, rounded once in bf16. */
+void eng_cpu_decode_int4_f32(const uint8_t *values, const uint8_t *scales, int groups, void *out);
+void eng_cpu_decode_int4_bf16(const uint8_t *values, const uint8_t *scales, int groups, void *out);
+
 /* The plain form: a table look-up and one product per value. Same results. */
 void eng_cpu_decode_f32_table(const uint8_t *values, const uint8_t *scales, int groups, void *out);
 void eng_cpu_decode_bf16_table(const uint8_t *values, const uint8_t *scales, int groups, void *out);

@@ -1,141 +1,66 @@
-/* Row loop of the gathers; see gather.h. Rows come from anywhere in a table far larger than the
- * cache, so what counts is how many misses are in flight: a group of rows requested back to back
- * keeps the line buffers full while the group before it is decoded.
- */
-#include "kernels/cpu/gather.h"
-
-#include "kernels/cpu/common.h"
+/* Sets up each thread's part of a gather; see gather_loop.h. */
+#include "kernels/cpu/gather_loop.h"
 
 #include <omp.h>
 
-typedef struct Loop {
-    const EngTable *table;
-    const EngGatherArgs *args;
-    EngGatherRow *row_fn;
-    size_t value_bytes, scale_bytes; /* of a table row */
-    size_t out_bytes, out_scale_bytes;
-    int columns;
-    int64_t end; /* slots (token * columns + column) of this thread end here */
-} Loop;
-
-/* Walks slots without a division per row. */
-typedef struct Cursor {
-    int64_t slot, token;
-    int column;
-} Cursor;
-
-static Cursor cursor_at(const Loop *loop, int64_t slot)
+/* Whether n bytes at multiples of `stride` from base can reach beyond the lines of their bytes 0,
+ * 64, 128 and so on: rows start at multiples of the largest power of two that divides all of base,
+ * stride and a line. */
+static bool crosses(const uint8_t *base, size_t stride, size_t n)
 {
-    return (Cursor){
-        .slot = slot, .token = slot / loop->columns, .column = (int)(slot % loop->columns)};
+    size_t bits = (uintptr_t)base | stride | 64, unit = bits & (~bits + 1);
+    return n && 64 - unit + (n - 1) % 64 >= 64;
 }
 
-static inline int64_t next_row(const Loop *loop, Cursor *cursor)
+/* Rows of output start at multiples of a line, as streaming stores need it. */
+static bool streams(const EngGatherLoop *loop, size_t stream_from)
 {
-    int64_t row = loop->args->rows[cursor->token * loop->args->row_stride + cursor->column];
-    cursor->slot++;
-    if (++cursor->column == loop->columns) {
-        cursor->column = 0;
-        cursor->token++;
-    }
-    return row;
+    size_t bytes = (size_t)(loop->to - loop->from) * loop->out_bytes;
+    return bytes >= stream_from && loop->out_bytes % 64 == 0 && (uintptr_t)loop->out % 64 == 0;
 }
 
-/* Always inlined: gcc takes a function that does nothing but prefetch for pure and drops the calls.
- */
-static inline __attribute__((always_inline)) void prefetch_bytes(const uint8_t *from, size_t n)
-{
-    for (size_t i = 0; i < n; i += 64) __builtin_prefetch(from + i);
-    if (n && ((uintptr_t)from & 63) + (n - 1) % 64 >= 64) /* the last line of an unaligned row */
-        __builtin_prefetch(from + n - 1);
-}
-
-static inline __attribute__((always_inline)) void prefetch_row(const Loop *loop, int64_t row)
-{
-    prefetch_bytes(loop->table->values + (size_t)row * loop->value_bytes, loop->value_bytes);
-    if (loop->scale_bytes)
-        prefetch_bytes(loop->table->scales + (size_t)row * loop->scale_bytes, loop->scale_bytes);
-}
-
-static inline void use_row(const Loop *loop, int64_t row, int64_t slot)
-{
-    uint8_t *scales = loop->out_scale_bytes
-                          ? loop->args->out_scales + (size_t)slot * loop->out_scale_bytes
-                          : NULL;
-    loop->row_fn(loop->table, row, (uint8_t *)loop->args->out + (size_t)slot * loop->out_bytes,
-                 scales);
-}
-
-static void run_plain(const Loop *loop, int64_t from)
-{
-    for (Cursor at = cursor_at(loop, from); at.slot < loop->end;) {
-        int64_t slot = at.slot;
-        use_row(loop, next_row(loop, &at), slot);
-    }
-}
-
-static void run_rolling(const Loop *loop, int64_t from, int depth)
-{
-    Cursor at = cursor_at(loop, from), ahead = at;
-    while (ahead.slot < loop->end && ahead.slot < from + depth)
-        prefetch_row(loop, next_row(loop, &ahead));
-    while (at.slot < loop->end) {
-        if (ahead.slot < loop->end) prefetch_row(loop, next_row(loop, &ahead));
-        int64_t slot = at.slot;
-        use_row(loop, next_row(loop, &at), slot);
-    }
-}
-
-/* Requests the next group and keeps its row ids; returns how many. */
-static int request_group(const Loop *loop, Cursor *ahead, int depth, int64_t *ids)
-{
-    int n = 0;
-    for (; n < depth && ahead->slot < loop->end; n++) {
-        ids[n] = next_row(loop, ahead);
-        prefetch_row(loop, ids[n]);
-    }
-    return n;
-}
-
-static void run_groups(const Loop *loop, int64_t from, int depth)
-{
-    int64_t ids[2][ENG_PREFETCH_MAX_DEPTH];
-    Cursor ahead = cursor_at(loop, from);
-    int n = request_group(loop, &ahead, depth, ids[0]);
-    int64_t slot = from;
-    for (int now = 0; n > 0; now ^= 1) {
-        int n_next = request_group(loop, &ahead, depth, ids[now ^ 1]);
-        for (int i = 0; i < n; i++) use_row(loop, ids[now][i], slot++);
-        n = n_next;
-    }
-}
-
-void eng_cpu_gather_rows(const EngProblem *problem, const EngGatherArgs *args, EngGatherRow *row_fn,
-                         EngPrefetchPlan plan, int depth)
+void eng_cpu_gather_parts(const EngProblem *problem, const EngGatherArgs *args,
+                          EngGatherPartFn *part, const void *state, size_t stream_from)
 {
     const EngGatherProblem *p = &problem->u.gather;
     const EngTable *table = &p->table;
-    int threads = problem->threads;
+    int dims = table->row_dims, threads = problem->threads;
+    size_t offset = eng_row_scale_offset(table->format, dims);
+    EngGatherLoop shared = {
+        .values = table->values,
+        .scales = table->scales,
+        .stride = eng_row_stride_bytes(table->format, dims),
+        .scale_stride = eng_row_scale_bytes(table->format, dims),
+        .row_bytes = eng_row_value_bytes(table->format, dims),
+        .scale_bytes = eng_row_scale_bytes(table->format, dims),
+        .rows = args->rows,
+        .row_stride = args->row_stride,
+        .columns = p->columns,
+        .dims = dims,
+        .groups = eng_row_has_groups(table->format) ? dims / ENG_SCALE_GROUP : 0,
+        .out = args->out,
+        .out_bytes = eng_dtype_bytes(p->out, (size_t)dims),
+        .state = state,
+    };
+    shared.lines = (int)((shared.row_bytes + 63) / 64);
+    shared.tail = crosses(table->values, shared.stride, shared.row_bytes) ||
+                  crosses(table->scales, shared.scale_bytes, shared.scale_bytes);
+    if (offset) {
+        shared.scales = table->values + offset;
+        shared.scale_stride = shared.stride;
+    } else if (!shared.scale_bytes) {
+        shared.scales = NULL;
+    }
+    if (p->out == ENG_FP8) {
+        shared.out_scales = args->out_scales;
+        shared.out_scale_bytes = (size_t)shared.groups;
+    }
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
-        Loop loop = {
-            .table = table,
-            .args = args,
-            .row_fn = row_fn,
-            .value_bytes = eng_row_value_bytes(table->format, table->row_dims),
-            .scale_bytes = eng_row_scale_bytes(table->format, table->row_dims),
-            .out_bytes = eng_dtype_bytes(p->out, (size_t)table->row_dims),
-            .columns = p->columns,
-        };
-        if (p->out == ENG_FP8) loop.out_scale_bytes = loop.scale_bytes;
-        int64_t from;
-        eng_cpu_share(p->tokens * p->columns, omp_get_num_threads(), omp_get_thread_num(), &from,
-                      &loop.end);
-        if (plan == ENG_PREFETCH_GROUPS)
-            run_groups(&loop, from, depth);
-        else if (plan == ENG_PREFETCH_ROLLING)
-            run_rolling(&loop, from, depth);
-        else
-            run_plain(&loop, from);
+        EngGatherLoop loop = shared;
+        eng_cpu_share(p->tokens * p->columns, omp_get_num_threads(), omp_get_thread_num(),
+                      &loop.from, &loop.to);
+        loop.stream = streams(&loop, stream_from);
+        if (loop.from < loop.to) part(&loop);
     }
 }

@@ -1,61 +1,59 @@
 /* Gather with decode in portable C: `naive` looks every value up and waits for every row;
- * `portable` decodes by vectorizable arithmetic and prefetches groups of rows. All three row
- * formats to f32 and bf16, and fp8 rows copied undecoded.
- */
-#include "kernels/cpu/common.h"
+ * `portable` decodes by vectorizable arithmetic and prefetches bursts of rows. All row formats to
+ * f32 and bf16, and fp8 rows copied undecoded. */
 #include "kernels/cpu/decode.h"
-#include "kernels/cpu/gather.h"
-
-/* Rows asked for back to back: of 24 to 64 the flat part of the curve (engram row: 5 lines). */
-#define GROUP_ROWS 48
+#include "kernels/cpu/gather_loop.h"
 
 /* ---- rows --------------------------------------------------------------------------------------
  */
 
-static const uint8_t *values_of(const EngTable *table, int64_t row)
-{
-    return table->values + (size_t)row * eng_row_value_bytes(table->format, table->row_dims);
-}
-
-static const uint8_t *scales_of(const EngTable *table, int64_t row)
-{
-    return table->scales + (size_t)row * eng_row_scale_bytes(table->format, table->row_dims);
-}
-
-static void fp8_to_f32(const EngTable *table, int64_t row, uint8_t *out, uint8_t *out_scales)
+static void fp8_to_f32(const EngGatherLoop *loop, const uint8_t *values, const uint8_t *scales,
+                       uint8_t *out, uint8_t *out_scales)
 {
     (void)out_scales;
-    eng_cpu_decode_f32(values_of(table, row), scales_of(table, row),
-                       table->row_dims / ENG_SCALE_GROUP, out);
+    eng_cpu_decode_f32(values, scales, loop->groups, out);
 }
 
-static void fp8_to_bf16(const EngTable *table, int64_t row, uint8_t *out, uint8_t *out_scales)
+static void fp8_to_bf16(const EngGatherLoop *loop, const uint8_t *values, const uint8_t *scales,
+                        uint8_t *out, uint8_t *out_scales)
 {
     (void)out_scales;
-    eng_cpu_decode_bf16(values_of(table, row), scales_of(table, row),
-                        table->row_dims / ENG_SCALE_GROUP, out);
+    eng_cpu_decode_bf16(values, scales, loop->groups, out);
 }
 
-static void fp8_to_f32_table(const EngTable *table, int64_t row, uint8_t *out, uint8_t *out_scales)
+static void fp8_to_f32_table(const EngGatherLoop *loop, const uint8_t *values,
+                             const uint8_t *scales, uint8_t *out, uint8_t *out_scales)
 {
     (void)out_scales;
-    eng_cpu_decode_f32_table(values_of(table, row), scales_of(table, row),
-                             table->row_dims / ENG_SCALE_GROUP, out);
+    eng_cpu_decode_f32_table(values, scales, loop->groups, out);
 }
 
-static void fp8_to_bf16_table(const EngTable *table, int64_t row, uint8_t *out, uint8_t *out_scales)
+static void fp8_to_bf16_table(const EngGatherLoop *loop, const uint8_t *values,
+                              const uint8_t *scales, uint8_t *out, uint8_t *out_scales)
 {
     (void)out_scales;
-    eng_cpu_decode_bf16_table(values_of(table, row), scales_of(table, row),
-                              table->row_dims / ENG_SCALE_GROUP, out);
+    eng_cpu_decode_bf16_table(values, scales, loop->groups, out);
 }
 
-static void copy_row(const EngTable *table, int64_t row, uint8_t *out, uint8_t *out_scales)
+static void int4_to_f32(const EngGatherLoop *loop, const uint8_t *values, const uint8_t *scales,
+                        uint8_t *out, uint8_t *out_scales)
 {
-    memcpy(out, values_of(table, row), eng_row_value_bytes(table->format, table->row_dims));
-    if (out_scales)
-        memcpy(out_scales, scales_of(table, row),
-               eng_row_scale_bytes(table->format, table->row_dims));
+    (void)out_scales;
+    eng_cpu_decode_int4_f32(values, scales, loop->groups, out);
+}
+
+static void int4_to_bf16(const EngGatherLoop *loop, const uint8_t *values, const uint8_t *scales,
+                         uint8_t *out, uint8_t *out_scales)
+{
+    (void)out_scales;
+    eng_cpu_decode_int4_bf16(values, scales, loop->groups, out);
+}
+
+static void copy_row(const EngGatherLoop *loop, const uint8_t *values, const uint8_t *scales,
+                     uint8_t *out, uint8_t *out_scales)
+{
+    memcpy(out, values, loop->out_bytes);
+    if (loop->out_scale_bytes) memcpy(out_scales, scales, loop->out_scale_bytes);
 }
 
 ENG_CLONES static void widen(const uint8_t *from, uint8_t *out, int n)
@@ -78,37 +76,63 @@ ENG_CLONES static void narrow(const uint8_t *from, uint8_t *out, int n)
     }
 }
 
-static void bf16_to_f32(const EngTable *table, int64_t row, uint8_t *out, uint8_t *out_scales)
+static void bf16_to_f32(const EngGatherLoop *loop, const uint8_t *values, const uint8_t *scales,
+                        uint8_t *out, uint8_t *out_scales)
 {
-    (void)out_scales;
-    widen(values_of(table, row), out, table->row_dims);
+    (void)scales, (void)out_scales;
+    widen(values, out, loop->dims);
 }
 
-static void f32_to_bf16(const EngTable *table, int64_t row, uint8_t *out, uint8_t *out_scales)
+static void f32_to_bf16(const EngGatherLoop *loop, const uint8_t *values, const uint8_t *scales,
+                        uint8_t *out, uint8_t *out_scales)
 {
-    (void)out_scales;
-    narrow(values_of(table, row), out, table->row_dims);
+    (void)scales, (void)out_scales;
+    narrow(values, out, loop->dims);
 }
 
 /* ---- variants ----------------------------------------------------------------------------------
  */
 
-static EngGatherRow *row_fn_of(const EngGatherProblem *p, bool tables)
+static EngGatherRowFn *row_fn_of(const EngGatherProblem *p, bool tables)
 {
-    if (p->table.format == ENG_ROW_FP8) {
-        if (p->out == ENG_FP8) return copy_row;
-        if (p->out == ENG_BF16) return tables ? fp8_to_bf16_table : fp8_to_bf16;
-        return tables ? fp8_to_f32_table : fp8_to_f32;
-    }
-    if (p->table.format == ENG_ROW_BF16) return p->out == ENG_BF16 ? copy_row : bf16_to_f32;
-    return p->out == ENG_BF16 ? f32_to_bf16 : copy_row;
+    EngRowFormat format = p->table.format;
+    if (p->out == ENG_FP8) return copy_row;
+    if (format == ENG_ROW_BF16) return p->out == ENG_BF16 ? copy_row : bf16_to_f32;
+    if (format == ENG_ROW_F32) return p->out == ENG_BF16 ? f32_to_bf16 : copy_row;
+    if (format == ENG_ROW_INT4) return p->out == ENG_BF16 ? int4_to_bf16 : int4_to_f32;
+    if (p->out == ENG_BF16) return tables ? fp8_to_bf16_table : fp8_to_bf16;
+    return tables ? fp8_to_f32_table : fp8_to_f32;
+}
+
+/* The row function is known at run time only: it comes along as the loop's state. */
+typedef struct Plan {
+    EngGatherRowFn *row_fn;
+} Plan;
+
+static void call_row(const EngGatherLoop *loop, const uint8_t *values, const uint8_t *scales,
+                     uint8_t *out, uint8_t *out_scales)
+{
+    ((const Plan *)loop->state)->row_fn(loop, values, scales, out, out_scales);
+}
+
+static void part_plain(const EngGatherLoop *loop)
+{
+    eng_gather_bursts(loop, call_row, 1, 0, ENG_ROWS_ANY);
+}
+
+static void part_bursts(const EngGatherLoop *loop)
+{
+    if (loop->row_bytes > 512)
+        eng_gather_bursts(loop, call_row, 12, 12, ENG_ROWS_ANY);
+    else
+        eng_gather_bursts(loop, call_row, 48, 48, ENG_ROWS_ANY);
 }
 
 static EngStatus run_naive(void *state, const EngProblem *problem, const EngArgs *args, EngErr *err)
 {
     (void)state, (void)err;
-    eng_cpu_gather_rows(problem, &args->u.gather, row_fn_of(&problem->u.gather, true),
-                        ENG_PREFETCH_NONE, 0);
+    Plan plan = {row_fn_of(&problem->u.gather, true)};
+    eng_cpu_gather_parts(problem, &args->u.gather, part_plain, &plan, SIZE_MAX);
     return ENG_OK;
 }
 
@@ -116,8 +140,8 @@ static EngStatus run_portable(void *state, const EngProblem *problem, const EngA
                               EngErr *err)
 {
     (void)state, (void)err;
-    eng_cpu_gather_rows(problem, &args->u.gather, row_fn_of(&problem->u.gather, false),
-                        ENG_PREFETCH_GROUPS, GROUP_ROWS);
+    Plan plan = {row_fn_of(&problem->u.gather, false)};
+    eng_cpu_gather_parts(problem, &args->u.gather, part_bursts, &plan, SIZE_MAX);
     return ENG_OK;
 }
 
@@ -137,7 +161,7 @@ const EngKernel eng_cpu_gather_portable = {
     .name = "portable",
     .backend = ENG_CPU,
     .checked = true,
-    .summary = "groups of 48 rows prefetched back to back, fp8 by vectorized arithmetic",
+    .summary = "bursts of 48 rows prefetched back to back, fp8 by vectorized arithmetic",
     .supports = eng_cpu_gather_supports,
     .cost = eng_cpu_gather_cost,
     .run = run_portable,

@@ -1,87 +1,166 @@
 /* Roofs of the gather: the same rows read and the same number of output bytes stored, without
- * decoding. One family, tuned over how far ahead rows are requested: `roof_copy_d*` rolling,
- * `roof_copy_g*` in groups. For packed fp8 output this is the operation itself.
+ * decoding. One family, tuned over bursts and distance of the prefetch and the kind of store:
+ * `roof_copy_d*` ask for the row so far ahead at each row, `roof_copy_g*` for bursts of so many
+ * rows, `_nt` store past the caches (the others through them). Rows are moved by the widest vectors
+ * of the machine. For fp8 output this is the operation itself.
  */
-#include "kernels/cpu/common.h"
-#include "kernels/cpu/gather.h"
+#include "kernels/cpu/gather_loop.h"
+#include "kernels/cpu/isa.h"
 
-#define BLOCK 64
+#if ENG_X86
+#include <immintrin.h>
 
-/* Stores every block of a row `times` times: output 2 or 4 times as wide as the row. */
-ENG_CLONES static void copy_times(const uint8_t *from, size_t n, int times, uint8_t *out)
+ENG_ALWAYS_INLINE ENG_TARGET_AVX512 void put_512(uint8_t *to, const uint8_t *from, bool stream)
 {
-    size_t i = 0;
-    for (; i + BLOCK <= n; i += BLOCK)
-        for (int j = 0; j < times; j++, out += BLOCK) memcpy(out, from + i, BLOCK);
-    for (int j = 0; i < n && j < times; j++, out += n - i) memcpy(out, from + i, n - i);
-}
-
-/* Output half as wide as the row (f32 to bf16): both halves are read and folded. */
-ENG_CLONES static void fold_halves(const uint8_t *from, size_t half, uint8_t *out)
-{
-    for (size_t i = 0; i < half; i++) out[i] = from[i] ^ from[half + i];
-}
-
-static void read_scales(const uint8_t *scales, size_t n, uint8_t *out)
-{
-    uint8_t head[8] = {0};
-    for (size_t i = 0; i < n; i += sizeof head) {
-        uint64_t part = 0, sum;
-        memcpy(&part, scales + i, n - i < sizeof part ? n - i : sizeof part);
-        memcpy(&sum, head, sizeof sum);
-        sum ^= part;
-        memcpy(head, &sum, sizeof sum);
-    }
-    memcpy(out, head, sizeof head); /* stored, so that the loads cannot be left out */
-}
-
-static void copy_row(const EngTable *table, int64_t row, size_t out_bytes, uint8_t *out,
-                     uint8_t *out_scales)
-{
-    size_t n = eng_row_value_bytes(table->format, table->row_dims);
-    size_t scale_bytes = eng_row_scale_bytes(table->format, table->row_dims);
-    const uint8_t *values = table->values + (size_t)row * n;
-    if (out_bytes == n)
-        memcpy(out, values, n);
-    else if (out_bytes > n)
-        copy_times(values, n, (int)(out_bytes / n), out);
+    __m512i x = _mm512_loadu_si512(from);
+    if (stream)
+        _mm512_stream_si512((__m512i *)to, x);
     else
-        fold_halves(values, out_bytes, out);
-    if (out_scales)
-        memcpy(out_scales, table->scales + (size_t)row * scale_bytes, scale_bytes);
-    else if (scale_bytes)
-        read_scales(table->scales + (size_t)row * scale_bytes, scale_bytes, out);
+        _mm512_storeu_si512(to, x);
 }
 
-static void to_f32(const EngTable *table, int64_t row, uint8_t *out, uint8_t *out_scales)
+ENG_ALWAYS_INLINE ENG_TARGET_AVX2 void put_256(uint8_t *to, const uint8_t *from, bool stream)
 {
-    copy_row(table, row, eng_dtype_bytes(ENG_F32, (size_t)table->row_dims), out, out_scales);
+    for (int i = 0; i < 64; i += 32) {
+        __m256i x = _mm256_loadu_si256((const __m256i *)(from + i));
+        if (stream)
+            _mm256_stream_si256((__m256i *)(to + i), x);
+        else
+            _mm256_storeu_si256((__m256i *)(to + i), x);
+    }
 }
+#endif
 
-static void to_bf16(const EngTable *table, int64_t row, uint8_t *out, uint8_t *out_scales)
+/* 64 bytes with what every machine has. */
+ENG_ALWAYS_INLINE void put_any(uint8_t *to, const uint8_t *from, bool stream)
 {
-    copy_row(table, row, eng_dtype_bytes(ENG_BF16, (size_t)table->row_dims), out, out_scales);
+    for (int i = 0; i < 64; i += 16) {
+#if ENG_X86
+        __m128i x = _mm_loadu_si128((const __m128i *)(from + i));
+        if (stream)
+            _mm_stream_si128((__m128i *)(to + i), x);
+        else
+            _mm_storeu_si128((__m128i *)(to + i), x);
+#else
+        (void)stream;
+        memcpy(to + i, from + i, 16);
+#endif
+    }
 }
 
-static void to_fp8(const EngTable *table, int64_t row, uint8_t *out, uint8_t *out_scales)
+typedef void PutFn(uint8_t *to, const uint8_t *from, bool stream);
+
+/* One load of each line: what is read and not stored. */
+ENG_ALWAYS_INLINE void touch(const uint8_t *from, size_t n)
 {
-    copy_row(table, row, eng_dtype_bytes(ENG_FP8, (size_t)table->row_dims), out, out_scales);
+    for (size_t i = 0; i < n; i += 64) __asm__ volatile("" ::"r"(from[i]));
+    if (n) __asm__ volatile("" ::"r"(from[n - 1]));
 }
 
-static void run_roof(const EngProblem *problem, const EngArgs *args, EngPrefetchPlan plan,
-                     int depth)
+/* Output is filled from the row line by line, each line stored as often as output is wider. */
+ENG_ALWAYS_INLINE void copy_row(const EngGatherLoop *loop, const uint8_t *values,
+                                const uint8_t *scales, uint8_t *out, uint8_t *out_scales,
+                                PutFn *put, bool stream, int lines, int times)
 {
-    EngDtype out = problem->u.gather.out;
-    EngGatherRow *row_fn = out == ENG_F32 ? to_f32 : out == ENG_BF16 ? to_bf16 : to_fp8;
-    eng_cpu_gather_rows(problem, &args->u.gather, row_fn, plan, depth);
+    size_t read = 64 * (size_t)lines, stored = read * (size_t)times;
+#pragma GCC unroll 4
+    for (int line = 0; line < lines; line++)
+        for (int i = 0; i < times; i++, out += 64) put(out, values + 64 * (size_t)line, stream);
+    if (loop->row_bytes > read) touch(values + read, loop->row_bytes - read);
+    if (stored < loop->out_bytes) /* small or odd rows: from the start again */
+        for (size_t i = 0; i < loop->out_bytes - stored; i++) out[i] = values[i % loop->row_bytes];
+    if (loop->out_scale_bytes == 8)
+        memcpy(out_scales, scales, 8);
+    else if (loop->out_scale_bytes)
+        memcpy(out_scales, scales, loop->out_scale_bytes);
+    else if (loop->scale_bytes == 8)
+        __asm__ volatile("" ::"r"(*scales));
+    else if (loop->scale_bytes)
+        touch(scales, loop->scale_bytes);
 }
 
-#define ROOF(id, text_name, plan, depth, text)                                                     \
+/* ---- parts -------------------------------------------------------------------------------------
+ */
+
+typedef struct Tuning {
+    unsigned burst, ahead; /* see eng_gather_bursts */
+} Tuning;
+
+/* Lines of a row that are stored, and how often each. */
+typedef struct Shape {
+    int lines, times;
+} Shape;
+
+static Shape shape_of(const EngGatherLoop *loop)
+{
+    size_t lines = loop->row_bytes / 64, out_lines = loop->out_bytes / 64;
+    if (!lines || !out_lines) return (Shape){0, 1};
+    if (out_lines < lines) return (Shape){(int)out_lines, 1};
+    return (Shape){(int)lines, (int)(out_lines / lines)};
+}
+
+/* Constants for rows of 256 fp8 values; any other shape with the values at run time. */
+#define SHAPED(name, TARGET, PUT, STREAM, LINES, TIMES)                                            \
+    ENG_ALWAYS_INLINE TARGET void row_##name(const EngGatherLoop *loop, const uint8_t *values,     \
+                                             const uint8_t *scales, uint8_t *out,                  \
+                                             uint8_t *out_scales)                                  \
+    {                                                                                              \
+        copy_row(loop, values, scales, out, out_scales, PUT, STREAM, LINES, TIMES);                \
+    }                                                                                              \
+    TARGET static void part_##name(const EngGatherLoop *loop)                                      \
+    {                                                                                              \
+        const Tuning *tuning = loop->state;                                                        \
+        if (eng_gather_kind(loop) == ENG_ROWS_SPLIT_256)                                           \
+            eng_gather_bursts(loop, row_##name, tuning->burst, tuning->ahead, ENG_ROWS_SPLIT_256); \
+        else                                                                                       \
+            eng_gather_bursts(loop, row_##name, tuning->burst, tuning->ahead, ENG_ROWS_ANY);       \
+    }
+
+#define PARTS(name, TARGET, PUT)                                                                   \
+    SHAPED(name##_2, TARGET, PUT, false, 4, 2)                                                     \
+    SHAPED(name##_2_stream, TARGET, PUT, true, 4, 2)                                               \
+    SHAPED(name##_4, TARGET, PUT, false, 4, 4)                                                     \
+    SHAPED(name##_4_stream, TARGET, PUT, true, 4, 4)                                               \
+    SHAPED(name##_any, TARGET, PUT, false, shape_of(loop).lines, shape_of(loop).times)             \
+    SHAPED(name##_any_stream, TARGET, PUT, true, shape_of(loop).lines, shape_of(loop).times)       \
+    static void part_##name(const EngGatherLoop *loop)                                             \
+    {                                                                                              \
+        Shape shape = shape_of(loop);                                                              \
+        if (shape.lines == 4 && shape.times == 2)                                                  \
+            (loop->stream ? part_##name##_2_stream : part_##name##_2)(loop);                       \
+        else if (shape.lines == 4 && shape.times == 4)                                             \
+            (loop->stream ? part_##name##_4_stream : part_##name##_4)(loop);                       \
+        else                                                                                       \
+            (loop->stream ? part_##name##_any_stream : part_##name##_any)(loop);                   \
+    }
+
+PARTS(base, , put_any)
+#if ENG_X86
+PARTS(avx512, ENG_TARGET_AVX512, put_512)
+PARTS(avx2, ENG_TARGET_AVX2, put_256)
+#endif
+
+static void part(const EngGatherLoop *loop)
+{
+#if ENG_X86
+    unsigned isa = eng_isa_present();
+    EngGatherPartFn *fn = isa & ENG_ISA_AVX512 ? part_avx512
+                          : isa & ENG_ISA_AVX2 ? part_avx2
+                                               : part_base;
+    fn(loop);
+    _mm_sfence();
+#else
+    part_base(loop);
+#endif
+}
+
+#define ROOF(id, text_name, BURST, AHEAD, STREAM, text)                                            \
     static EngStatus run_##id(void *state, const EngProblem *problem, const EngArgs *args,         \
                               EngErr *err)                                                         \
     {                                                                                              \
+        static const Tuning tuning = {BURST, AHEAD};                                               \
         (void)state, (void)err;                                                                    \
-        run_roof(problem, args, plan, depth);                                                      \
+        eng_cpu_gather_parts(problem, &args->u.gather, part, &tuning, STREAM ? 0 : SIZE_MAX);      \
         return ENG_OK;                                                                             \
     }                                                                                              \
     const EngKernel eng_cpu_gather_roof_##id = {                                                   \
@@ -96,8 +175,12 @@ static void run_roof(const EngProblem *problem, const EngArgs *args, EngPrefetch
         .run = run_##id,                                                                           \
     }
 
-ROOF(d0, "roof_copy_d0", ENG_PREFETCH_NONE, 0, "no prefetch");
-ROOF(d16, "roof_copy_d16", ENG_PREFETCH_ROLLING, 16, "16 rows ahead");
-ROOF(d48, "roof_copy_d48", ENG_PREFETCH_ROLLING, 48, "48 rows ahead");
-ROOF(g24, "roof_copy_g24", ENG_PREFETCH_GROUPS, 24, "groups of 24 rows");
-ROOF(g48, "roof_copy_g48", ENG_PREFETCH_GROUPS, 48, "groups of 48 rows");
+ROOF(d0, "roof_copy_d0", 1, 0, false, "no prefetch");
+ROOF(d16, "roof_copy_d16", 1, 16, false, "16 rows ahead");
+ROOF(d48, "roof_copy_d48", 1, 48, false, "48 rows ahead");
+ROOF(g24, "roof_copy_g24", 24, 24, false, "bursts of 24 rows");
+ROOF(g48, "roof_copy_g48", 48, 48, false, "bursts of 48 rows");
+ROOF(g64, "roof_copy_g64", 64, 64, false, "bursts of 64 rows");
+ROOF(d48_nt, "roof_copy_d48_nt", 1, 48, true, "48 rows ahead, stored past the caches");
+ROOF(g4_nt, "roof_copy_g4_nt", 4, 48, true, "bursts of 4, 48 rows ahead, stored past the caches");
+ROOF(g48_nt, "roof_copy_g48_nt", 48, 48, true, "bursts of 48 rows, stored past the caches");

@@ -5,20 +5,42 @@
 
 #include <string.h>
 
-double eng_ref_table_value(const EngTable *table, int64_t row, int i)
+/* Scales of a row: in the table's own array, or behind the row's values. */
+static const uint8_t *scales_of(const EngTable *table, int64_t row)
 {
-    size_t at = (size_t)row * (size_t)table->row_dims + (size_t)i;
-    uint16_t bf16;
-    float f32;
+    size_t dims = (size_t)table->row_dims;
     switch (table->format) {
     case ENG_ROW_FP8:
-        return eng_ref_e4m3(table->values[at]) * eng_ref_e8m0(table->scales[at / ENG_SCALE_GROUP]);
-    case ENG_ROW_BF16:
-        memcpy(&bf16, table->values + 2 * at, sizeof bf16);
-        return eng_ref_bf16(bf16);
+        return table->scales + (size_t)row * (dims / ENG_SCALE_GROUP);
+    case ENG_ROW_INT4:
+        return table->values + (size_t)row * (dims / 2 + dims / 16) + dims / 2;
     default:
-        memcpy(&f32, table->values + 4 * at, sizeof f32);
+        return table->values + (size_t)row * eng_row_stride_bytes(table->format, table->row_dims) +
+               dims;
+    }
+}
+
+double eng_ref_table_value(const EngTable *table, int64_t row, int i)
+{
+    const uint8_t *own =
+        table->values + (size_t)row * eng_row_stride_bytes(table->format, table->row_dims);
+    const uint8_t *scales = scales_of(table, row);
+    uint16_t bf16;
+    float f32;
+    int nibble;
+    switch (table->format) {
+    case ENG_ROW_BF16:
+        memcpy(&bf16, own + 2 * (size_t)i, sizeof bf16);
+        return eng_ref_bf16(bf16);
+    case ENG_ROW_F32:
+        memcpy(&f32, own + 4 * (size_t)i, sizeof f32);
         return f32;
+    case ENG_ROW_INT4:
+        nibble = own[i / 2] >> (i % 2 ? 4 : 0) & 15;
+        memcpy(&bf16, scales + 2 * (size_t)(i / ENG_SCALE_GROUP), sizeof bf16);
+        return (nibble < 8 ? nibble : nibble - 16) * eng_ref_bf16(bf16);
+    default: /* the fp8 formats */
+        return eng_ref_e4m3(own[i]) * eng_ref_e8m0(scales[i / ENG_SCALE_GROUP]);
     }
 }
 
@@ -28,9 +50,10 @@ void eng_ref_gather_row(const EngTable *table, int64_t row, EngDtype type, void 
     size_t dims = (size_t)table->row_dims;
     unsigned char *bytes = out;
     if (type == ENG_FP8) { /* undecoded */
-        memcpy(bytes, table->values + (size_t)row * dims, dims);
-        memcpy(out_scales, table->scales + (size_t)row * (dims / ENG_SCALE_GROUP),
-               dims / ENG_SCALE_GROUP);
+        memcpy(bytes,
+               table->values + (size_t)row * eng_row_stride_bytes(table->format, table->row_dims),
+               dims);
+        memcpy(out_scales, scales_of(table, row), dims / ENG_SCALE_GROUP);
         return;
     }
     for (size_t i = 0; i < dims; i++) {

@@ -171,12 +171,12 @@ static void fill_chunk(void *context, int64_t index)
     eng_rng_seed_at(&rng, fill->seed, 2 * (uint64_t)chunk + is_scale);
     if (is_scale)
         fill_scales(&rng, fill->scales + at, n);
-    else if (fill->format == ENG_ROW_FP8)
-        fill_codes(&rng, fill->values + at, n);
     else if (fill->format == ENG_ROW_BF16)
         fill_bf16(&rng, fill->quantiles, fill->values + at, n);
-    else
+    else if (fill->format == ENG_ROW_F32)
         fill_f32(&rng, fill->quantiles, fill->values + at, n);
+    else /* nibbles too: any byte is good */
+        fill_codes(&rng, fill->values + at, n);
 }
 
 /* Where the normal distribution passes (i + 1/2) / (QUANTILES + 1): Newton's method from the
@@ -206,7 +206,7 @@ static EngStatus fill_arena(EngTableArena *arena, EngErr *err)
         .scale_bytes = arena->scale_bytes,
         .value_chunks = (arena->value_bytes + CHUNK_BYTES - 1) / CHUNK_BYTES,
     };
-    if (arena->format != ENG_ROW_FP8) {
+    if (arena->format == ENG_ROW_BF16 || arena->format == ENG_ROW_F32) {
         EngStatus status = eng_alloc_or((void **)&fill.quantiles, QUANTILES + 1,
                                         sizeof *fill.quantiles, "quantiles", err);
         if (status) return status;
@@ -216,6 +216,60 @@ static EngStatus fill_arena(EngTableArena *arena, EngErr *err)
     eng_parallel_for((int64_t)(fill.value_chunks + scale_chunks), 0, fill_chunk, &fill);
     eng_free(fill.quantiles);
     return ENG_OK;
+}
+
+/* ---- scales inside rows ------------------------------------------------------------------------
+ */
+
+#define LAYOUT_ROWS 4096 /* rows of one random stream */
+
+typedef struct Layout {
+    EngTableArena *arena;
+    size_t stride, offset, scales; /* of a row, in bytes */
+    int64_t rows;
+} Layout;
+
+/* bf16 scales of int4: 2^-7 to 2^-6. */
+static void fill_bf16_scales(EngRng *rng, uint8_t *out, size_t n)
+{
+    for (size_t i = 0; i < n; i += 2) {
+        uint16_t bits = (uint16_t)(0x3c00 + eng_rng_below(rng, 128));
+        memcpy(out + i, &bits, sizeof bits);
+    }
+}
+
+static void fill_row_scales(void *context, int64_t index)
+{
+    const Layout *layout = context;
+    int64_t from = index * LAYOUT_ROWS, to = from + LAYOUT_ROWS;
+    EngRng rng;
+    eng_rng_seed_at(&rng, layout->arena->seed, 2 * (uint64_t)index + 1);
+    for (int64_t row = from; row < to && row < layout->rows; row++) {
+        uint8_t *at = layout->arena->values + (size_t)row * layout->stride + layout->offset;
+        if (layout->arena->format == ENG_ROW_INT4)
+            fill_bf16_scales(&rng, at, layout->scales);
+        else
+            fill_scales(&rng, at, layout->scales);
+    }
+}
+
+EngStatus eng_table_arena_layout(EngTableArena *arena, int row_dims, EngErr *err)
+{
+    size_t one;
+    if (!eng_row_scale_offset(arena->format, ENG_SCALE_GROUP)) return ENG_OK;
+    EngStatus status = eng_table_value_bytes(arena->format, row_dims, 1, &one, err);
+    if (status || arena->row_dims == row_dims) return status;
+    Layout layout = {.arena = arena,
+                     .stride = one,
+                     .offset = eng_row_scale_offset(arena->format, row_dims),
+                     .rows = (int64_t)(arena->value_bytes / one)};
+    layout.scales = eng_row_value_bytes(arena->format, row_dims) - layout.offset;
+    if (arena->row_dims) status = fill_arena(arena, err); /* where the old scales were */
+    if (!status)
+        eng_parallel_for((layout.rows + LAYOUT_ROWS - 1) / LAYOUT_ROWS, 0, fill_row_scales,
+                         &layout);
+    arena->row_dims = status ? 0 : row_dims;
+    return status;
 }
 
 /* ---- mapping -----------------------------------------------------------------------------------
@@ -305,10 +359,10 @@ EngStatus eng_table_value_bytes(EngRowFormat format, int row_dims, int64_t rows,
     if (row_dims < 1 || rows < 0)
         return ENG_FAIL(err, ENG_USAGE, "table of %" PRId64 " rows of %d dims: out of range", rows,
                         row_dims);
-    if (format == ENG_ROW_FP8 && row_dims % ENG_SCALE_GROUP)
-        return ENG_FAIL(err, ENG_USAGE, "fp8 rows need row dims that are a multiple of %d, not %d",
-                        ENG_SCALE_GROUP, row_dims);
-    if (!eng_mul_size(eng_row_value_bytes(format, row_dims), (size_t)rows, bytes))
+    if (eng_row_has_groups(format) && row_dims % ENG_SCALE_GROUP)
+        return ENG_FAIL(err, ENG_USAGE, "%s rows need row dims that are a multiple of %d, not %d",
+                        eng_row_format_name(format), ENG_SCALE_GROUP, row_dims);
+    if (!eng_mul_size(eng_row_stride_bytes(format, row_dims), (size_t)rows, bytes))
         return ENG_FAIL(err, ENG_USAGE,
                         "table of %" PRId64 " rows of %d dims overflows the address space", rows,
                         row_dims);
@@ -325,6 +379,9 @@ EngStatus eng_table_arena_view(const EngTableArena *arena, int row_dims, int64_t
         return ENG_FAIL(err, ENG_NO_MEMORY,
                         "table of %" PRId64 " rows of %d dims needs %zu bytes; the arena has %zu",
                         rows, row_dims, bytes, arena->value_bytes);
+    if (eng_row_scale_offset(arena->format, row_dims) && arena->row_dims != row_dims)
+        return ENG_FAIL(err, ENG_NOT_FOUND, "the %s table was laid out for rows of %d dims, not %d",
+                        eng_row_format_name(arena->format), arena->row_dims, row_dims);
     *table = (EngTable){.format = arena->format,
                         .row_dims = row_dims,
                         .rows = rows,

@@ -3,7 +3,9 @@
  *
  * Content depends only on (format, seed, position), never on thread count or size, so that a
  * smaller table is bit for bit the start of a larger one. fp8: values are e4m3fn bytes without NaN
- * codes, scale bytes 0x70..0x7b. bf16 and f32: normal values of deviation 0.1.
+ * codes, scale bytes 0x70..0x7b. bf16 and f32: normal values of deviation 0.1. Where scales lie
+ * inside rows they depend on the row's size, so that eng_table_arena_layout() must say it before a
+ * view; int4: any nibbles, scales of 2^-7 to 2^-6.
  */
 #ifndef ENG_KERNELS_STORE_MEMORY_H
 #define ENG_KERNELS_STORE_MEMORY_H
@@ -16,7 +18,8 @@ typedef struct EngTableArena {
     uint64_t seed;
     size_t value_bytes, scale_bytes; /* capacity */
     uint8_t *values, *scales;        /* mapped, owned */
-    size_t huge_bytes;               /* of values, backed by huge pages (from smaps), 0 when none */
+    int row_dims;      /* that scales inside rows were laid out for; 0: none yet, or none inside */
+    size_t huge_bytes; /* of values, backed by huge pages (from smaps), 0 when none */
 } EngTableArena;
 
 /* Maps and fills (all processors, plain threads). Refuses with ENG_NO_MEMORY, naming the bytes
@@ -24,6 +27,9 @@ typedef struct EngTableArena {
 EngStatus eng_table_arena_create(EngTableArena *arena, EngRowFormat format, size_t value_bytes,
                                  uint64_t seed, EngErr *err);
 void eng_table_arena_destroy(EngTableArena *arena);
+/* Writes the scales of formats that keep them inside rows, for rows of so many dims; nothing to do
+ * for other formats or when they lie so already. Tables of an earlier layout are void. */
+EngStatus eng_table_arena_layout(EngTableArena *arena, int row_dims, EngErr *err);
 /* The first `rows` rows as a table; ENG_NO_MEMORY when the arena is smaller. */
 EngStatus eng_table_arena_view(const EngTableArena *arena, int row_dims, int64_t rows,
                                EngTable *table, EngErr *err);

@@ -1,0 +1,254 @@
+/* Gather with AVX2 and F16C. An fp8 code whose exponent and fraction are shifted to where half
+ * precision has them is that half times 2^8, subnormals included: the conversion to f32 and one
+ * product with 2^(scale - 127 + 8) decode it exactly. NaN codes would pass for 480, and scale bytes
+ * outside 10 to 246 give results that are not normal: such rows go to the scalar decoder. bf16 is
+ * the upper half of the f32: even and odd codes are decoded apart, so that one shift and one blend
+ * put the halves together. Other rows are moved by the compiler's vectors.
+ *
+ * Output larger than the private cache is stored past it.
+ */
+#include "kernels/cpu/isa.h"
+
+#include "kernels/cpu/decode.h"
+#include "kernels/cpu/gather_loop.h"
+
+/* Output of a thread, in bytes, from which rows are stored past the cache: half a private cache. */
+#define STREAM_FROM ((size_t)512 << 10)
+
+static EngStatus supports(const EngProblem *problem, EngErr *why)
+{
+    EngStatus status = eng_isa_require(ENG_ISA_AVX2, why);
+    return status ? status : eng_cpu_gather_supports(problem, why);
+}
+
+#if ENG_X86
+#include <immintrin.h>
+
+#define BASE  ENG_ALWAYS_INLINE ENG_TARGET_AVX2
+#define GROUP ENG_SCALE_GROUP
+
+static __attribute__((noinline)) void scalar_row(const uint8_t *values, const uint8_t *scales,
+                                                 int groups, uint8_t *out, bool f32)
+{
+    if (f32)
+        eng_cpu_decode_f32_table(values, scales, groups, out);
+    else
+        eng_cpu_decode_bf16_table(values, scales, groups, out);
+}
+
+BASE void put(uint8_t *to, __m256i x, bool stream)
+{
+    if (stream)
+        _mm256_stream_si256((__m256i *)to, x);
+    else
+        _mm256_storeu_si256((__m256i *)to, x);
+}
+
+/* NaN is the largest signed byte, and with a sign the largest unsigned one. */
+BASE bool any_nan(const uint8_t *values, int groups)
+{
+    __m256i positive = _mm256_setzero_si256(), negative = positive;
+#pragma GCC unroll 8
+    for (int g = 0; g < groups; g++) {
+        __m256i codes = _mm256_loadu_si256((const __m256i *)(values + g * GROUP));
+        positive = _mm256_max_epi8(positive, codes);
+        negative = _mm256_max_epu8(negative, codes);
+    }
+    __m256i found = _mm256_or_si256(_mm256_cmpeq_epi8(positive, _mm256_set1_epi8(0x7f)),
+                                    _mm256_cmpeq_epi8(negative, _mm256_set1_epi8((char)0xff)));
+    return _mm256_movemask_epi8(found) != 0;
+}
+
+/* Sixteen codes as halves of 2^-8 the value. */
+BASE __m256i halves_of(__m128i codes)
+{
+    return _mm256_and_si256(_mm256_slli_epi16(_mm256_cvtepi8_epi16(codes), 7),
+                            _mm256_set1_epi16((short)0xbfff));
+}
+
+BASE __m256 scale_of(uint8_t byte)
+{
+    return _mm256_castsi256_ps(_mm256_set1_epi32((byte + 8) << 23));
+}
+
+BASE void fp8_row(const uint8_t *values, const uint8_t *scales, uint8_t *out, int groups, bool f32,
+                  bool stream)
+{
+    const __m128i apart = _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+    if (!eng_gather_plain_scales(scales, groups) || any_nan(values, groups)) {
+        scalar_row(values, scales, groups, out, f32);
+        return;
+    }
+#pragma GCC unroll 4
+    for (int g = 0; g < groups; g++) {
+        __m256 scale = scale_of(scales[g]);
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; half++, values += 16) {
+            __m128i codes = _mm_loadu_si128((const __m128i *)values);
+            if (!f32) codes = _mm_shuffle_epi8(codes, apart);
+            __m256i sixteen = halves_of(codes);
+            __m256 a = _mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(sixteen)), scale);
+            __m256 b = _mm256_mul_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(sixteen, 1)), scale);
+            if (f32) {
+                put(out, _mm256_castps_si256(a), stream);
+                put(out + 32, _mm256_castps_si256(b), stream);
+                out += 64;
+            } else {
+                __m256i even = _mm256_srli_epi32(_mm256_castps_si256(a), 16);
+                put(out, _mm256_blend_epi16(even, _mm256_castps_si256(b), 0xaa), stream);
+                out += 32;
+            }
+        }
+    }
+}
+
+BASE void copy_row(const EngGatherLoop *loop, const uint8_t *values, const uint8_t *scales,
+                   uint8_t *out, uint8_t *out_scales, bool stream)
+{
+    size_t i = 0;
+    for (; i + 32 <= loop->out_bytes; i += 32)
+        put(out + i, _mm256_loadu_si256((const __m256i *)(values + i)), stream);
+    if (i < loop->out_bytes) memcpy(out + i, values + i, loop->out_bytes - i);
+    if (loop->out_scale_bytes == 8)
+        memcpy(out_scales, scales, 8);
+    else if (loop->out_scale_bytes)
+        memcpy(out_scales, scales, loop->out_scale_bytes);
+}
+
+BASE void widen_row(const EngGatherLoop *loop, const uint8_t *values, uint8_t *out, bool stream)
+{
+    int i = 0;
+    for (; i + 8 <= loop->dims; i += 8) {
+        __m128i words = _mm_loadu_si128((const __m128i *)(values + 2 * (size_t)i));
+        put(out + 4 * (size_t)i, _mm256_slli_epi32(_mm256_cvtepu16_epi32(words), 16), stream);
+    }
+    for (; i < loop->dims; i++) {
+        uint16_t word;
+        memcpy(&word, values + 2 * (size_t)i, sizeof word);
+        float wide = eng_cpu_f32_of_bf16(word);
+        memcpy(out + 4 * (size_t)i, &wide, sizeof wide);
+    }
+}
+
+/* Rounded like eng_cpu_bf16_of. */
+BASE __m256i bf16_of(__m256i bits)
+{
+    __m256 value = _mm256_castsi256_ps(bits);
+    __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(value, value, _CMP_UNORD_Q));
+    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+    __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    return _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, nan), 16);
+}
+
+BASE void narrow_row(const EngGatherLoop *loop, const uint8_t *values, uint8_t *out)
+{
+    int i = 0;
+    for (; i + 16 <= loop->dims; i += 16) {
+        const __m256i *from = (const __m256i *)(values + 4 * (size_t)i);
+        __m256i a = bf16_of(_mm256_loadu_si256(from)), b = bf16_of(_mm256_loadu_si256(from + 1));
+        __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(a, b), 0xd8);
+        _mm256_storeu_si256((__m256i *)(out + 2 * (size_t)i), packed);
+    }
+    for (; i < loop->dims; i++) {
+        float wide;
+        memcpy(&wide, values + 4 * (size_t)i, sizeof wide);
+        uint16_t word = eng_cpu_bf16_of(wide);
+        memcpy(out + 2 * (size_t)i, &word, sizeof word);
+    }
+}
+
+static void int4_row(const uint8_t *values, const uint8_t *scales, uint8_t *out, int groups,
+                     bool f32)
+{
+    if (f32)
+        eng_cpu_decode_int4_f32(values, scales, groups, out);
+    else
+        eng_cpu_decode_int4_bf16(values, scales, groups, out);
+}
+
+/* ---- parts -------------------------------------------------------------------------------------
+ */
+
+/* A part for each way to store, and for rows of 256 dims, whose eight groups are then a constant.
+ * BODY sees loop, values, scales, out, out_scales, groups and stream. */
+#define ROW(name, GROUPS, STREAM, BODY)                                                            \
+    BASE void name(const EngGatherLoop *loop, const uint8_t *values, const uint8_t *scales,        \
+                   uint8_t *out, uint8_t *out_scales)                                              \
+    {                                                                                              \
+        const int groups = GROUPS;                                                                 \
+        const bool stream = STREAM;                                                                \
+        (void)loop, (void)scales, (void)out_scales, (void)groups, (void)stream;                    \
+        BODY;                                                                                      \
+    }
+
+#define PART(name, BURST, BODY)                                                                    \
+    ROW(name##_any, loop->groups, false, BODY)                                                     \
+    ROW(name##_any_stream, loop->groups, true, BODY)                                               \
+    ROW(name##_eight, 8, false, BODY)                                                              \
+    ROW(name##_eight_stream, 8, true, BODY)                                                        \
+    ENG_TARGET_AVX2 static void name(const EngGatherLoop *loop)                                    \
+    {                                                                                              \
+        EngRowKind kind = eng_gather_kind(loop);                                                   \
+        if (kind == ENG_ROWS_SPLIT_256 && loop->stream)                                            \
+            eng_gather_bursts(loop, name##_eight_stream, BURST, BURST, ENG_ROWS_SPLIT_256);        \
+        else if (kind == ENG_ROWS_SPLIT_256)                                                       \
+            eng_gather_bursts(loop, name##_eight, BURST, BURST, ENG_ROWS_SPLIT_256);               \
+        else if (loop->groups == 8 && loop->stream)                                                \
+            eng_gather_bursts(loop, name##_eight_stream, BURST, BURST, ENG_ROWS_ANY);              \
+        else if (loop->groups == 8)                                                                \
+            eng_gather_bursts(loop, name##_eight, BURST, BURST, ENG_ROWS_ANY);                     \
+        else if (loop->stream)                                                                     \
+            eng_gather_bursts(loop, name##_any_stream, BURST, BURST, ENG_ROWS_ANY);                \
+        else                                                                                       \
+            eng_gather_bursts(loop, name##_any, BURST, BURST, ENG_ROWS_ANY);                       \
+        if (loop->stream) _mm_sfence();                                                            \
+    }
+
+PART(fp8_bf16, 48, fp8_row(values, scales, out, groups, false, stream))
+PART(fp8_f32, 48, fp8_row(values, scales, out, groups, true, stream))
+PART(copy_fp8, 48, copy_row(loop, values, scales, out, out_scales, stream))
+PART(copy_wide, 12, copy_row(loop, values, scales, out, out_scales, stream))
+PART(widen, 24, widen_row(loop, values, out, stream))
+PART(narrow, 12, narrow_row(loop, values, out))
+PART(int4_bf16, 48, int4_row(values, scales, out, groups, false))
+PART(int4_f32, 48, int4_row(values, scales, out, groups, true))
+
+static EngGatherPartFn *part_of(const EngGatherProblem *p)
+{
+    EngRowFormat format = p->table.format;
+    bool f32 = p->out == ENG_F32;
+    if (p->out == ENG_FP8) return copy_fp8;
+    if (format == ENG_ROW_BF16) return f32 ? widen : copy_wide;
+    if (format == ENG_ROW_F32) return f32 ? copy_wide : narrow;
+    if (format == ENG_ROW_INT4) return f32 ? int4_f32 : int4_bf16;
+    return f32 ? fp8_f32 : fp8_bf16;
+}
+
+static EngStatus run(void *state, const EngProblem *problem, const EngArgs *args, EngErr *err)
+{
+    (void)err;
+    eng_cpu_gather_parts(problem, &args->u.gather, part_of(&problem->u.gather), state, STREAM_FROM);
+    return ENG_OK;
+}
+
+#else /* supports() refuses everything */
+
+static EngStatus run(void *state, const EngProblem *problem, const EngArgs *args, EngErr *err)
+{
+    (void)state, (void)problem, (void)args;
+    return ENG_FAIL(err, ENG_UNSUPPORTED, "for x86-64 processors only");
+}
+
+#endif
+
+const EngKernel eng_cpu_gather_avx2 = {
+    .op = ENG_OP_GATHER,
+    .name = "avx2",
+    .backend = ENG_CPU,
+    .checked = true,
+    .summary = "AVX2 and F16C: fp8 through half precision, bursts of 48 rows",
+    .supports = supports,
+    .cost = eng_cpu_gather_cost,
+    .run = run,
+};
