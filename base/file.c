@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/kill_point.h"
 #include "base/mem.h"
 
 static int64_t g_write_budget_bytes = -1;
@@ -143,6 +144,7 @@ EngStatus eng_writer_put(EngWriter *writer, const void *bytes, size_t n, EngErr 
 {
     if (!charge_budget(n) || fwrite(bytes, 1, n, writer->file) != n)
         return write_failed(writer, err);
+    eng_kill_point("write");
     return ENG_OK;
 }
 
@@ -165,6 +167,7 @@ EngStatus eng_writer_commit(EngWriter *writer, EngErr *err)
     if (fflush(writer->file) || fsync(fileno(writer->file))) status = write_failed(writer, err);
     if (fclose(writer->file) && !status) status = write_failed(writer, err);
     writer->file = NULL;
+    eng_kill_point("rename");
     if (!status && rename(writer->temporary, writer->path)) status = write_failed(writer, err);
     if (!status) writer->temporary[0] = 0;
     eng_writer_close(writer);

@@ -4,8 +4,8 @@
  * pointer.
  *
  * Places: plan (a point enters the ledger), sample (a sample is half written), commit (before and
- * after each commit of a transaction), report (a file of a report is half written or not renamed
- * yet), export (an export, the same), merge (a row is brought in). */
+ * after each commit of a transaction), merge (a row is brought in), write (a piece of a file is
+ * written), rename (a whole file has not got its name yet). */
 #ifndef ENG_BASE_KILL_POINT_H
 #define ENG_BASE_KILL_POINT_H
 

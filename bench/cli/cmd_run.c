@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "bench/cli/table.h"
@@ -32,18 +31,16 @@ static void watch_signals(void)
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    /* Whoever read our log may be gone; the measurement goes on. */
+    signal(SIGPIPE, SIG_IGN);
 }
 
-static EngStatus read_sweep(EngCli *cli, EngSweep **sweep, EngErr *err)
+static EngStatus read_sweep(EngCli *cli, const char *what, EngSweep **sweep, EngErr *err)
 {
     static const EngCatalog catalog = {.experiments = &eng_experiments, .kernels = eng_kernels};
     const char *assignments[MAX_ASSIGNMENTS];
-    const char *what = eng_cli_operand(cli, 0);
     int n = eng_cli_repeats(cli, "axis");
     for (int i = 0; i < n; i++) assignments[i] = eng_cli_repeat(cli, "axis", i);
-    if (!what)
-        return ENG_FAIL(err, ENG_USAGE,
-                        "run: name a sweep file or an experiment; `engram list` shows them");
     size_t length = strlen(what);
     bool is_file = strchr(what, '/') || (length > 6 && !strcmp(what + length - 6, ".sweep"));
     return is_file ? eng_sweep_read(what, &catalog, assignments, n, sweep, err)
@@ -193,7 +190,8 @@ static EngStatus print_experiments(const EngSummaryRow *rows, int n, EngErr *err
     return status;
 }
 
-static EngStatus print_result(EngCli *cli, const EngRunResult *result, EngErr *err)
+/* *code: the exit code that this run alone would give. */
+static EngStatus print_result(EngCli *cli, const EngRunResult *result, int *code, EngErr *err)
 {
     EngDb *db = NULL;
     EngSummaryRow *rows = NULL;
@@ -213,42 +211,26 @@ static EngStatus print_result(EngCli *cli, const EngRunResult *result, EngErr *e
                result->run_id, eng_cli_text(cli, "db"), run.total.measured, run.total.found,
                run.total.skipped, run.total.failed, run.total.wrong);
         for (int i = 0; i < run.n_failures; i++) {
-            char axes[256];
+            char axes[256], variant[64];
             const EngStatusPoint *f = &run.failures[i];
             eng_axes_text(&eng_experiments, f->experiment, f->axes_json, axes, sizeof axes);
-            eng_warn("run", "%s %s %s: %s", f->experiment, axes, eng_outcome_name(f->outcome),
-                     f->reason);
+            eng_variant_text(f->axes_json, variant, sizeof variant);
+            eng_warn("run", "%s%s%s %s %s: %s", f->experiment, *variant ? " " : "", variant, axes,
+                     eng_outcome_name(f->outcome), f->reason);
         }
         if (run.total.failed + run.total.wrong)
-            eng_cli_exit_with(cli, 2);
+            *code = 2;
         else if (!run.total.measured)
-            eng_cli_exit_with(cli, 5);
+            *code = 5;
     }
     eng_db_close(db);
     eng_arena_destroy(arena);
     return status;
 }
 
-static EngStatus make_folder_of(const char *path, EngErr *err)
+/* One run each, in order, under one lock: points that several name are measured by the first. */
+static EngStatus run_sweeps(EngCli *cli, EngSweep *const *sweeps, int n, EngErr *err)
 {
-    char folder[4096];
-    snprintf(folder, sizeof folder, "%s", path);
-    char *slash = strrchr(folder, '/');
-    if (!slash || slash == folder) return ENG_OK;
-    *slash = 0;
-    return eng_make_dirs(folder, err);
-}
-
-static EngStatus run(EngCli *cli, EngErr *err)
-{
-    EngSweep *sweep = NULL;
-    EngRunResult result = {0};
-    EngStatus status = read_sweep(cli, &sweep, err);
-    if (status) return status;
-    if (eng_cli_flag(cli, "dry-run")) {
-        status = dry_run(cli, sweep, err);
-        goto out;
-    }
     EngRunOptions options = {.db_path = eng_cli_text(cli, "db"),
                              .data_dir = eng_cli_text(cli, "data"),
                              .fresh = eng_cli_flag(cli, "fresh"),
@@ -256,15 +238,48 @@ static EngStatus run(EngCli *cli, EngErr *err)
                              .argv = eng_cli_argv(cli),
                              .argc = eng_cli_argc(cli),
                              .interrupted = &g_interrupted};
+    int empty = 0, bad = 0;
     watch_signals();
-    status = make_folder_of(options.db_path, err);
-    if (!status) status = eng_run_sweep(sweep, &options, &result, err);
-    if (status == ENG_INTERRUPTED)
-        ENG_FAIL(err, ENG_INTERRUPTED, "interrupted; the same command goes on where %s%.8s stopped",
-                 result.run_id[0] ? "run " : "it", result.run_id);
-    if (!status) status = print_result(cli, &result, err);
-out:
-    eng_sweep_free(sweep);
+    EngStatus status = eng_db_open(options.db_path, ENG_DB_RUN, &options.db, err);
+    for (int i = 0; i < n && !status; i++) {
+        EngRunResult result = {0};
+        int code = 0;
+        status = eng_run_sweep(sweeps[i], &options, &result, err);
+        if (status == ENG_INTERRUPTED)
+            ENG_FAIL(err, ENG_INTERRUPTED,
+                     "interrupted; the same command goes on where %s%.8s stopped",
+                     result.run_id[0] ? "run " : "it", result.run_id);
+        if (i && !status) printf("\n");
+        if (!status) status = print_result(cli, &result, &code, err);
+        bad += code == 2;
+        empty += code == 5;
+    }
+    eng_db_close(options.db);
+    if (bad)
+        eng_cli_exit_with(cli, 2);
+    else if (empty == n)
+        eng_cli_exit_with(cli, 5);
+    return status;
+}
+
+static EngStatus run(EngCli *cli, EngErr *err)
+{
+    EngSweep *sweeps[ENG_CLI_MAX_ARGS] = {NULL};
+    int n = eng_cli_operands(cli);
+    EngStatus status = ENG_OK;
+    if (!n)
+        return ENG_FAIL(err, ENG_USAGE,
+                        "run: name a sweep file or an experiment; `engram list` shows them");
+    /* All are read before any is measured: a mistake in the last must not come after hours. */
+    for (int i = 0; i < n && !status; i++)
+        status = read_sweep(cli, eng_cli_operand(cli, i), &sweeps[i], err);
+    bool dry = eng_cli_flag(cli, "dry-run");
+    for (int i = 0; i < n && dry && !status; i++) {
+        if (i) printf("\n");
+        status = dry_run(cli, sweeps[i], err);
+    }
+    if (!dry && !status) status = run_sweeps(cli, sweeps, n, err);
+    for (int i = 0; i < n; i++) eng_sweep_free(sweeps[i]);
     return status;
 }
 
@@ -283,14 +298,16 @@ static const EngOption g_options[] = {
 
 const EngVerb eng_verb_run = {
     .name = "run",
-    .operands = "SWEEP_FILE | EXPERIMENT",
+    .operands = "(SWEEP_FILE | EXPERIMENT)...",
     .summary = "measure a sweep, e.g. `engram run gather -a tokens=1,4,64 -a heads=8`",
     .details = "Points that the database holds already are not measured again (--fresh does). A "
                "run that was killed\n"
-               "goes on with the same command. Values are lists and ranges: 1,4,64  2^10:2^20:x4  "
+               "goes on with the same command. Several sweeps are one run each; points that they "
+               "share are measured once.\n"
+               "Values are lists and ranges: 1,4,64  2^10:2^20:x4  "
                "1:16:+5.",
     .options = g_options,
     .n_options = sizeof g_options / sizeof *g_options,
-    .max_operands = 1,
+    .max_operands = ENG_CLI_MAX_ARGS,
     .run = run,
 };

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/kill_point.h"
+
 /* A block of earlier runs that holds a named point as measured or skipped; measured comes first,
  * the newest of equals. */
 #define FIND_POINT                                                                                 \
@@ -105,6 +107,7 @@ static EngStatus put_block_point(Writer *w, const char *block_id, const EngPlanP
                                  int ordinal)
 {
     EngStatus status = put_point(w, point);
+    eng_kill_point("plan");
     if (!status)
         status = eng_db_exec(w->db, w->err,
                              "INSERT INTO block_points (block_id, point_key, ordinal, state,"

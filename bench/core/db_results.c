@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/kill_point.h"
+
 EngStatus eng_db_put_sample(EngDb *db, const EngSampleId *id, int position, bool traced,
                             const EngTiming *timing, const EngExperiment *experiment,
                             const double *values, EngErr *err)
@@ -19,6 +21,7 @@ EngStatus eng_db_put_sample(EngDb *db, const EngSampleId *id, int position, bool
                          "ssiiiiiii", id->block_id, id->point_key, (int64_t)id->segment,
                          (int64_t)id->pair, (int64_t)position, timing->inner, timing->wall_ns,
                          timing->cpu_ns, (int64_t)traced);
+    eng_kill_point("sample");
     for (int i = 0; !status && values && i < experiment->n_metrics; i++) {
         if (isnan(values[i])) continue;
         status = eng_db_exec(db, err,

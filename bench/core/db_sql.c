@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/kill_point.h"
+
 EngStatus eng_db_fail(EngDb *db, int rc, const char *doing, EngErr *err)
 {
     const char *why = db->sql ? sqlite3_errmsg(db->sql) : sqlite3_errstr(rc);
@@ -150,7 +152,9 @@ EngStatus eng_db_commit(EngDb *db, EngErr *err)
     /* A full disk rolls back by itself: the calls inside have said so. */
     if (sqlite3_get_autocommit(db->sql))
         return ENG_FAIL(err, ENG_IO, "%s: the transaction was rolled back", db->path);
+    eng_kill_point("commit");
     EngStatus status = eng_db_exec(db, err, "COMMIT", "");
+    eng_kill_point("commit");
     if (status) eng_db_rollback(db);
     return status;
 }

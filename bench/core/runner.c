@@ -262,12 +262,12 @@ static EngStatus run_blocks(EngDb *db, EngSession *session, const EngRunOptions 
 EngStatus eng_run_sweep(const EngSweep *sweep, const EngRunOptions *options, EngRunResult *result,
                         EngErr *err)
 {
-    EngDb *db = NULL;
+    EngDb *db = options->db;
     EngSession *session = NULL;
     bool begun = false;
     *result = (EngRunResult){0};
     /* The lock comes first: a second run must hear of it before it waits for anything. */
-    EngStatus status = eng_db_open(options->db_path, ENG_DB_RUN, &db, err);
+    EngStatus status = db ? ENG_OK : eng_db_open(options->db_path, ENG_DB_RUN, &db, err);
     if (!status) status = eng_session_open(sweep, options->data_dir, &session, err);
     if (!status && is_interrupted(options)) status = ENG_FAIL(err, ENG_INTERRUPTED, "interrupted");
     if (!status) status = put_references(db, session, err);
@@ -295,6 +295,6 @@ EngStatus eng_run_sweep(const EngSweep *sweep, const EngRunOptions *options, Eng
         }
     }
     eng_session_free(session);
-    eng_db_close(db);
+    if (!options->db) eng_db_close(db);
     return status;
 }

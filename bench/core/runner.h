@@ -14,6 +14,7 @@
 
 typedef struct EngRunOptions {
     const char *db_path;
+    EngDb *db; /* open as ENG_DB_RUN, for several runs under one lock; NULL: opened by its path */
     const char *data_dir;
     bool fresh;
     bool progress_line;      /* one line redrawn in place (a terminal), else a line a minute */
