@@ -41,7 +41,11 @@ const EngKernel *const eng_cpu_kernels[] = {
     &eng_cpu_project_onednn_f32,
 
     &eng_cpu_gate_portable,
+#if ENG_X86
+    &eng_cpu_gate_avx512,
+#endif
     &eng_cpu_gate_roof_inplace,
+    &eng_cpu_gate_roof_ahead,
 
     &eng_cpu_conv_portable,
 
