@@ -64,6 +64,7 @@ const char *eng_point_word(const EngPoint *point, const char *axis);
 typedef struct EngNeed {
     bool table; /* a row table of this format ... */
     EngRowFormat row_format;
+    int row_dims;             /* ... with rows of so many dims (formats with scales inside rows) */
     size_t table_value_bytes; /* ... of this many bytes of values */
     size_t weight_bytes;      /* fp8 weights [n, k] from the shared weight arena, 0: none */
     size_t private_bytes;     /* an estimate of what the worker allocates besides */

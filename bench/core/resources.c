@@ -216,6 +216,12 @@ EngStatus eng_resources_map(EngResources *resources, EngRowFormat format, EngErr
     return eng_table_arena_create(&resources->arena, format, bytes, resources->seed, err);
 }
 
+EngStatus eng_resources_layout(EngResources *resources, int row_dims, EngErr *err)
+{
+    return resources->arena.values ? eng_table_arena_layout(&resources->arena, row_dims, err)
+                                   : ENG_OK;
+}
+
 EngStatus eng_resources_map_weights(EngResources *resources, EngErr *err)
 {
     if (!resources->weight_bytes || resources->weights.values) return ENG_OK;

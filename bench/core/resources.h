@@ -36,6 +36,8 @@ EngStatus eng_resources_add(EngResources *resources, const EngNeed *need, EngErr
 /* Maps and fills the table arena for a format (releasing the arena of another) and the weights, as
  * large as the largest need added. ENG_NO_MEMORY before allocating, with the bytes needed. */
 EngStatus eng_resources_map(EngResources *resources, EngRowFormat format, EngErr *err);
+/* Lays the mapped table out for rows of so many dims, where its format keeps scales inside rows. */
+EngStatus eng_resources_layout(EngResources *resources, int row_dims, EngErr *err);
 EngStatus eng_resources_map_weights(EngResources *resources, EngErr *err);
 
 /* Finds what was opened; each fails with ENG_NOT_FOUND when the plan did not ask for it. Memory

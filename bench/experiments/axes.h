@@ -10,7 +10,7 @@
 #define ENG_LAYER_FIRST      (-1)
 
 extern const char *const eng_words_hold[];       /* row_dims embed_dims total_bytes */
-extern const char *const eng_words_row_format[]; /* fp8 bf16 f32 */
+extern const char *const eng_words_row_format[]; /* of engram/types.h */
 extern const char *const eng_words_formula[];    /* copysign sign plain */
 extern const char *const eng_words_pin[];        /* none compact scatter */
 

@@ -72,7 +72,7 @@ static EngStatus check(const EngPoint *point, EngErr *why)
     if (!status) status = eng_point_kernel(point, ENG_OP_GATHER, &kernel, why);
     if (status) return status;
     EngProblem problem = problem_of(point, &shape, eng_shape_table(&shape));
-    if (problem.u.gather.out == ENG_FP8 && shape.row_format != ENG_ROW_FP8)
+    if (problem.u.gather.out == ENG_FP8 && !eng_row_is_fp8(shape.row_format))
         return ENG_FAIL(why, ENG_UNSUPPORTED, "fp8 output is a copy of fp8 rows, not of %s rows",
                         eng_row_format_name(shape.row_format));
     status = eng_point_settings(point, kernel, &problem, why);
@@ -88,6 +88,7 @@ static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
     size_t rows = (size_t)shape.tokens * (size_t)shape.columns;
     *need = (EngNeed){.table = true,
                       .row_format = shape.row_format,
+                      .row_dims = shape.row_dims,
                       .table_value_bytes = shape.table_value_bytes,
                       .corpus = eng_point_word(point, "corpus"),
                       .preset = eng_point_word(point, "preset"),

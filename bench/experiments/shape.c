@@ -12,7 +12,8 @@
 #include "kernels/store/memory.h"
 
 const char *const eng_words_hold[] = {"row_dims", "embed_dims", "total_bytes", NULL};
-const char *const eng_words_row_format[] = {"fp8", "bf16", "f32", NULL};
+const char *const eng_words_row_format[] = {"fp8",        "bf16",       "f32",  "fp8_packed",
+                                            "fp8_pad272", "fp8_pad288", "int4", NULL};
 const char *const eng_words_pin[] = {"none", "compact", "scatter", NULL};
 const char *const eng_words_formula[] = {"copysign", "sign", "plain", NULL};
 const EngTunableAxis eng_tunable_placement[] = {
@@ -80,7 +81,7 @@ static int preset_columns(const EngPreset *preset)
 
 static size_t row_bytes_of(EngRowFormat format, int row_dims)
 {
-    return eng_row_value_bytes(format, row_dims) + eng_row_scale_bytes(format, row_dims);
+    return eng_row_stride_bytes(format, row_dims) + eng_row_scale_bytes(format, row_dims);
 }
 
 static EngStatus hold_embed_dims(EngShape *shape, EngErr *err)
@@ -177,10 +178,10 @@ static EngStatus resolve_sizes(const EngPoint *point, EngShape *shape, EngErr *e
     EngStatus status = ENG_OK;
     if (!strcmp(held, "embed_dims")) status = hold_embed_dims(shape, err);
     if (status) return status;
-    if (shape->row_format == ENG_ROW_FP8 && shape->row_dims % ENG_SCALE_GROUP)
-        return ENG_FAIL(err, ENG_UNSUPPORTED,
-                        "fp8 rows need row_dims in multiples of %d, not %d (hold=%s)",
-                        ENG_SCALE_GROUP, shape->row_dims, held);
+    if (eng_row_has_groups(shape->row_format) && shape->row_dims % ENG_SCALE_GROUP)
+        return ENG_FAIL(
+            err, ENG_UNSUPPORTED, "%s rows need row_dims in multiples of %d, not %d (hold=%s)",
+            eng_row_format_name(shape->row_format), ENG_SCALE_GROUP, shape->row_dims, held);
     shape->row_bytes = row_bytes_of(shape->row_format, shape->row_dims);
     return strcmp(held, "total_bytes") ? ENG_OK : hold_total_bytes(shape, err);
 }

@@ -109,7 +109,8 @@ static int64_t row_lines(const EngTable *table, EngIdSet *lines, int64_t row)
     size_t scales = eng_row_scale_bytes(table->format, table->row_dims);
     size_t stride = eng_row_stride_bytes(table->format, table->row_dims);
     const uint8_t *at = table->values + (size_t)row * stride;
-    bool whole = stride == values && values % LINE_BYTES == 0 && (uintptr_t)table->values % LINE_BYTES == 0;
+    bool whole =
+        stride == values && values % LINE_BYTES == 0 && (uintptr_t)table->values % LINE_BYTES == 0;
     int64_t n = whole ? (int64_t)(values / LINE_BYTES) : add_lines(lines, at, values);
     return scales ? n + add_lines(lines, table->scales + (size_t)row * scales, scales) : n;
 }
