@@ -24,17 +24,20 @@ static bool is_name(const char *text)
     return n && !text[n] && n < sizeof((EngReportName *)0)->name;
 }
 
-/* False for a folder without a page. */
-static bool read_title(const char *dir, EngReportName *report)
+/* *is_report is false for a folder without a page. */
+static EngStatus read_title(const char *dir, EngReportName *report, bool *is_report, EngErr *err)
 {
     char path[4096], *text = NULL;
     int n = snprintf(path, sizeof path, "%s/%s/page.md.in", dir, report->name);
-    if (n < 0 || (size_t)n >= sizeof path || eng_file_read(path, &text, NULL, NULL)) return false;
+    *is_report = n > 0 && (size_t)n < sizeof path && eng_file_exists(path);
+    if (!*is_report) return ENG_OK;
+    EngStatus status = eng_file_read(path, &text, NULL, err);
+    if (status) return status;
     const char *heading = !strncmp(text, "# ", 2) ? text : strstr(text, "\n# ");
     heading = heading ? heading + (*heading == '\n') + 2 : report->name;
     snprintf(report->title, sizeof report->title, "%.*s", (int)strcspn(heading, "\r\n"), heading);
     eng_free(text);
-    return true;
+    return ENG_OK;
 }
 
 static int by_name(const void *a, const void *b)
@@ -50,16 +53,19 @@ EngStatus eng_reports_list(const char *dir, EngReportNames *names, EngErr *err)
         return ENG_FAIL(err, ENG_IO,
                         "%s: cannot read the folder of reports: %s (ENG_REPORTS_DIR names another)",
                         dir, strerror(errno));
+    EngStatus status = ENG_OK;
     struct dirent *entry;
-    while ((entry = readdir(folder)) && names->n < ENG_REPORTS_MAX) {
+    while (!status && (entry = readdir(folder)) && names->n < ENG_REPORTS_MAX) {
+        bool is_report;
         EngReportName report = {0};
         if (!is_name(entry->d_name)) continue;
         snprintf(report.name, sizeof report.name, "%.63s", entry->d_name);
-        if (read_title(dir, &report)) names->items[names->n++] = report;
+        status = read_title(dir, &report, &is_report, err);
+        if (!status && is_report) names->items[names->n++] = report;
     }
     closedir(folder);
     qsort(names->items, (size_t)names->n, sizeof *names->items, by_name);
-    return ENG_OK;
+    return status;
 }
 
 EngStatus eng_reports_find(const char *dir, const char *name, EngReportName *found, EngErr *err)

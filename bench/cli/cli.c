@@ -2,6 +2,8 @@
 #include "bench/cli/cli.h"
 
 #include <ctype.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,15 +253,35 @@ static int report(const EngErr *err)
     return eng_status_exit_code(err->status);
 }
 
+/* A full disk or closed pipe behind stdout must not look like success. */
+static int finish(int code)
+{
+    EngErr err = {0};
+    if (!fflush(stdout) && !ferror(stdout)) return code;
+    ENG_FAIL(&err, ENG_IO, "standard output: cannot write");
+    return report(&err);
+}
+
+/* A caller may have closed the standard streams: the next file opened, a database or a pipe, would
+ * take the number and get our messages. Writing to such a stdout still fails. */
+static void hold_standard_streams(void)
+{
+    static const int flags[] = {O_RDONLY, O_RDONLY, O_WRONLY};
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", flags[fd]) != fd) return;
+}
+
 int eng_cli_main(int argc, char **argv)
 {
     EngErr err = {0};
+    hold_standard_streams();
+    signal(SIGXFSZ, SIG_IGN); /* a limit on file size is a write error like a full disk */
     const char *first = argc > 1 ? argv[1] : "--help";
     bool help = !strcmp(first, "--help") || !strcmp(first, "-h") || !strcmp(first, "help");
-    if (!strcmp(first, "--version")) return puts("engram " ENG_VERSION) < 0;
+    if (!strcmp(first, "--version")) return puts("engram " ENG_VERSION), finish(0);
     if (help && argc <= 2) {
         print_overview(argc > 1 ? stdout : stderr);
-        return argc > 1 ? 0 : 1;
+        return finish(argc > 1 ? 0 : 1);
     }
     const EngVerb *verb = find_verb(help ? argv[2] : first, &err);
     if (!verb) return report(&err);
@@ -267,14 +289,9 @@ int eng_cli_main(int argc, char **argv)
     if (!help && parse(&cli, &err)) return report(&err);
     if (help || cli.help) {
         print_verb(verb, stdout);
-        return 0;
+        return finish(0);
     }
     EngStatus status = verb->run(&cli, &err);
     if (status) return report(&err);
-    /* A full disk or closed pipe behind stdout must not look like success. */
-    if (fflush(stdout) || ferror(stdout)) {
-        ENG_FAIL(&err, ENG_IO, "standard output: cannot write");
-        return report(&err);
-    }
-    return cli.exit_code < 0 ? 0 : cli.exit_code;
+    return finish(cli.exit_code < 0 ? 0 : cli.exit_code);
 }

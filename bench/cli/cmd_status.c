@@ -38,10 +38,12 @@ static void print_reasons(const char *title, const EngStatusPoint *points, int n
 {
     if (n) printf("\n%s\n", title);
     for (int i = 0; i < n; i++) {
-        char axes[256];
+        char axes[256], variant[64];
         eng_axes_text(&eng_experiments, points[i].experiment, points[i].axes_json, axes,
                       sizeof axes);
-        printf("  %s %s: %s\n", points[i].experiment, axes, points[i].reason);
+        eng_variant_text(points[i].axes_json, variant, sizeof variant);
+        printf("  %s%s%s %s: %s\n", points[i].experiment, *variant ? " " : "", variant, axes,
+               points[i].reason);
     }
 }
 

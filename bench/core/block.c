@@ -71,8 +71,9 @@ static EngStatus end_point(Block *block, Active *active, EngOutcome outcome, con
         result->wrong += outcome == ENG_OUTCOME_WRONG;
     }
     if (outcome == ENG_OUTCOME_FAILED || outcome == ENG_OUTCOME_WRONG)
-        eng_warn("run", "%s %s: %s: %s", block->ledger->experiment->name,
-                 active->ledger->plan->variant, eng_outcome_name(outcome), reason);
+        eng_warn("run", "%s%s%s: %s: %s", block->ledger->experiment->name,
+                 *active->ledger->plan->variant ? " " : "", active->ledger->plan->variant,
+                 eng_outcome_name(outcome), reason);
     return eng_db_point_done(block->context->db, block->ledger->block_id,
                              active->ledger->plan->point_key, outcome, measured ? NULL : reason,
                              measured ? block->stop_reason : NULL, err);
