@@ -47,6 +47,37 @@ const EngKernel *const *eng_kernels(EngOp op, int *n)
     return g_by_op[op];
 }
 
+/* Where a kernel of this operation and name stands, -1: nowhere. */
+static int place_of(const EngKernel *kernel)
+{
+    int n;
+    const EngKernel *const *kernels = eng_kernels(kernel->op, &n);
+    for (int i = 0; i < n; i++)
+        if (!strcmp(kernels[i]->name, kernel->name)) return i;
+    return -1;
+}
+
+EngStatus eng_kernels_add(const EngKernel *const *kernels, bool replace, EngErr *err)
+{
+    for (const EngKernel *const *k = kernels; *k; k++) {
+        if ((unsigned)(*k)->op >= ENG_OP_COUNT)
+            return ENG_FAIL(err, ENG_BAD_DATA, "kernel %s is of an unknown operation (%d)",
+                            (*k)->name, (int)(*k)->op);
+        if (place_of(*k) >= 0 && !replace)
+            return ENG_FAIL(err, ENG_USAGE, "%s has a kernel %s already: give yours another name",
+                            g_ops[(*k)->op], (*k)->name);
+        if (g_counts[(*k)->op] == MAX_PER_OP)
+            return ENG_FAIL(err, ENG_USAGE, "%s has no room for kernel %s: %d are the most",
+                            g_ops[(*k)->op], (*k)->name, MAX_PER_OP);
+    }
+    for (const EngKernel *const *k = kernels; *k; k++) {
+        int place = place_of(*k);
+        if (place < 0 && g_counts[(*k)->op] < MAX_PER_OP) place = g_counts[(*k)->op]++;
+        if (place >= 0) g_by_op[(*k)->op][place] = *k;
+    }
+    return ENG_OK;
+}
+
 const EngKernel *eng_kernel_find(EngOp op, const char *name)
 {
     int n;

@@ -10,6 +10,7 @@ const EngVerb *const eng_verbs[] = {
     &eng_verb_run,
     &eng_verb_tune,
     &eng_verb_audit,
+    &eng_verb_ab,
     &eng_verb_status,
     &eng_verb_report,
     &eng_verb_doctor,

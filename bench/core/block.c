@@ -12,15 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "bench/core/machine.h"
 #include "bench/core/stats.h"
 #include "bench/core/worker.h"
-
-#define HANG_S                                                                                     \
-    300 /* no message for so long: the worker hangs; ENG_WORKER_TIMEOUT_S says otherwise */
 
 typedef struct Active {
     const EngLedgerPoint *ledger;
@@ -44,7 +42,9 @@ typedef struct Block {
 
 static bool is_interrupted(const Block *block)
 {
-    return block->context->interrupted && *block->context->interrupted;
+    const EngBlockContext *context = block->context;
+    if (context->interrupted && *context->interrupted) return true;
+    return context->deadline_ns && eng_now_ns() >= context->deadline_ns;
 }
 
 static EngSampleId sample_id(const Block *block, const Active *active, int segment, int pair)
@@ -140,6 +140,8 @@ static EngStatus handle_message(Block *block, EngWorker *worker, Active **points
                  (int)sizeof block->stop_reason - 1, m->text);
         *done = true;
         return ENG_OK;
+    case ENG_WORKER_READY: /* of paced workers only */
+        return ENG_OK;
     case ENG_WORKER_RESIDUAL:
         status = eng_db_put_residual(block->context->db, &id, &m->residual, err);
         break;
@@ -159,14 +161,6 @@ static EngStatus handle_message(Block *block, EngWorker *worker, Active **points
 /* ---- segments ----------------------------------------------------------------------------------
  */
 
-static int64_t hang_s(void)
-{
-    const char *text = getenv("ENG_WORKER_TIMEOUT_S");
-    int64_t seconds;
-    return text && eng_parse_i64(text, &seconds) && seconds > 0 && seconds <= 86400 ? seconds
-                                                                                    : HANG_S;
-}
-
 static void forget_database(void *context)
 {
     eng_db_forget_in_child(context);
@@ -180,7 +174,7 @@ static EngStatus receive_all(Block *block, EngWorker *worker, Active **points, i
     EngStatus status = ENG_OK;
     *lost = ENG_OK;
     while (!status && !*done) {
-        EngStatus reply = eng_worker_receive(worker, &block->message, hang_s() * 1000000000, err);
+        EngStatus reply = eng_worker_receive(worker, &block->message, eng_worker_hang_ns(), err);
         if (reply == ENG_NOT_FOUND || reply == ENG_IO) {
             *lost = reply;
             return ENG_OK;
@@ -256,7 +250,7 @@ static EngStatus run_segment(Block *block, int ordinal, bool *whole, EngErr *err
     eng_evidence_read(&after);
     eng_evidence_delta_json(&before, &after, evidence, sizeof evidence);
     if (lost == ENG_IO)
-        snprintf(how, sizeof how, "no answer for %lld s (killed)", (long long)hang_s());
+        snprintf(how, sizeof how, "no answer for %lld s (killed)", (long long)(eng_worker_hang_ns() / 1000000000));
     if (lost) status = blame(block, points, n, how, err);
     if (!status)
         status = eng_db_segment_finish(db, ledger->block_id, segment, !*whole, evidence, err);
@@ -270,8 +264,7 @@ out:
 /* ---- roofs -------------------------------------------------------------------------------------
  */
 
-/* The clock that judges the experiment: that of its first timed metric. NULL when it is counted. */
-static const char *judging_clock(const EngExperiment *experiment)
+const char *eng_judging_clock(const EngExperiment *experiment)
 {
     for (int i = 0; i < experiment->n_metrics; i++)
         if (strcmp(experiment->metrics[i].clock, "none")) return experiment->metrics[i].clock;
@@ -311,7 +304,7 @@ static EngStatus store_roof(Block *block, int shape, const char *clock, EngErr *
 
 static EngStatus store_roofs(Block *block, EngErr *err)
 {
-    const char *clock = judging_clock(block->ledger->experiment);
+    const char *clock = eng_judging_clock(block->ledger->experiment);
     EngStatus status = ENG_OK;
     for (int i = 0; clock && i < block->n_active && !status; i++) {
         int shape = block->active[i].ledger->plan->shape;

@@ -11,6 +11,7 @@ typedef struct EngBlockContext {
     EngDb *db;
     const EngResources *resources;
     const volatile sig_atomic_t *interrupted;
+    int64_t deadline_ns; /* as in EngRunOptions */
     void (*tick)(void *context); /* called after each stored sample, for progress; may be NULL */
     void *tick_context;
     EngRunResult *result; /* counts of outcomes go here */
@@ -20,5 +21,9 @@ typedef struct EngBlockContext {
  * mapped already. ENG_INTERRUPTED: stopped by a signal, the block can be resumed. Database errors
  * end the run. */
 EngStatus eng_block_run(const EngBlockContext *context, const EngLedgerBlock *block, EngErr *err);
+
+/* The clock that judges the experiment ("cpu" or "wall"): that of its first timed metric. NULL when
+ * it is counted. */
+const char *eng_judging_clock(const EngExperiment *experiment);
 
 #endif

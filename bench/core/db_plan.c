@@ -52,11 +52,12 @@ static EngStatus put_point(Writer *w, const EngPlanPoint *point)
     EngStatus status = eng_plan_axes_json(point, &w->json, w->err);
     if (status) return status;
     status =
-        eng_db_exec(w->db, w->err, insert, "sssssissssss", point->point_key, point->config_key,
+        eng_db_exec(w->db, w->err, insert, "sssssisssssss", point->point_key, point->config_key,
                     point->point.experiment->name, point->variant, point->backend,
                     (int64_t)point->is_roof, point->variant_digest ? point->variant_digest : "",
                     w->plan->identity->machine_id ? w->plan->identity->machine_id : "",
-                    point->stream_digest, point->preset_digest, point->store_digest, w->json.text);
+                    point->stream_digest, point->preset_digest, point->store_digest, w->json.text,
+                    point->provenance ? point->provenance : "engram run");
     if (!status && sqlite3_changes(w->db->sql)) status = put_axis_values(w, point);
     return status;
 }

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "bench/core/objects.h"
+#include "bench/core/plugin.h"
 #include "kernels/cpu/libraries.h"
 
 /* First "key : value" line of a /proc file; false when there is none. */
@@ -188,14 +189,16 @@ EngStatus eng_variant_digest(const EngKernel *kernel, const char *experiment,
 {
     char onednn[128], experiment_file[64] = "";
     EngStr text = {0};
+    const char *plugin = kernel ? eng_plugin_digest_of(kernel) : NULL;
     eng_cpu_onednn_version(onednn, sizeof onednn);
     if (experiment) snprintf(experiment_file, sizeof experiment_file, "%s.c", experiment);
     eng_str_printf(&text, "%s\n%s\n%s\n", ENG_COMPILER, ENG_FLAGS, onednn);
     for (const EngObject *o = eng_objects; o->name; o++) {
-        bool wanted = o->kernels ? !kernel || is_object_of(o->name, kernel->source)
+        bool wanted = o->kernels ? !kernel || (!plugin && is_object_of(o->name, kernel->source))
                                  : experiment && is_object_of(o->name, experiment_file);
         if (wanted) eng_str_printf(&text, "%s %s\n", o->name, o->sha256);
     }
+    if (plugin) eng_str_printf(&text, "plugin %s\n", plugin);
     EngStatus status = eng_str_status(&text, err);
     if (!status) status = eng_key_of(text.text, digest, err);
     eng_str_free(&text);

@@ -54,7 +54,8 @@ static void tick(void *context)
 
 static bool is_interrupted(const EngRunOptions *options)
 {
-    return options->interrupted && *options->interrupted;
+    if (options->interrupted && *options->interrupted) return true;
+    return options->deadline_ns && eng_now_ns() >= options->deadline_ns;
 }
 
 /* ---- rows that points refer to -----------------------------------------------------------------
@@ -213,6 +214,8 @@ static EngStatus map_for(EngResources *resources, const EngLedgerBlock *block, E
         const EngNeed *need = &block->points[i].plan->need;
         if (block->points[i].state == ENG_POINT_DONE) continue;
         if (need->table) status = eng_resources_map(resources, need->row_format, err);
+        if (!status && need->table)
+            status = eng_resources_layout(resources, need->row_dims, err);
         if (!status && need->weight_bytes) status = eng_resources_map_weights(resources, err);
     }
     return status;
@@ -223,12 +226,14 @@ static EngStatus run_blocks(EngDb *db, EngSession *session, const EngRunOptions 
 {
     EngLedgerBlock *blocks = NULL;
     int n_blocks = 0;
+    const EngRunHooks *hooks = options->hooks;
     Progress progress = {.line = options->progress_line};
     EngArena *arena = eng_arena_create();
     if (!arena) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for the ledger");
     EngBlockContext context = {.db = db,
                                .resources = session->resources,
                                .interrupted = options->interrupted,
+                               .deadline_ns = options->deadline_ns,
                                .tick = tick,
                                .tick_context = &progress,
                                .result = result};
@@ -245,7 +250,9 @@ static EngStatus run_blocks(EngDb *db, EngSession *session, const EngRunOptions 
         progress.block_samples = 0;
         progress.block_wanted = wanted_samples(&blocks[i]);
         status = map_for(session->resources, &blocks[i], err);
-        if (!status) status = eng_block_run(&context, &blocks[i], err);
+        if (!status)
+            status = hooks ? hooks->block(hooks->context, &context, &blocks[i], err)
+                           : eng_block_run(&context, &blocks[i], err);
         if (!status && is_interrupted(options))
             status = ENG_FAIL(err, ENG_INTERRUPTED, "interrupted");
         progress.done_ns += progress.block_ns;
@@ -269,6 +276,8 @@ EngStatus eng_run_sweep(const EngSweep *sweep, const EngRunOptions *options, Eng
     /* The lock comes first: a second run must hear of it before it waits for anything. */
     EngStatus status = db ? ENG_OK : eng_db_open(options->db_path, ENG_DB_RUN, &db, err);
     if (!status) status = eng_session_open(sweep, options->data_dir, &session, err);
+    if (!status && options->hooks)
+        status = options->hooks->planned(options->hooks->context, session, err);
     if (!status && is_interrupted(options)) status = ENG_FAIL(err, ENG_INTERRUPTED, "interrupted");
     if (!status) status = put_references(db, session, err);
     if (!status) status = begin_run(db, session, sweep, options, result, err);

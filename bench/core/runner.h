@@ -8,9 +8,21 @@
 #include "bench/core/db.h"
 #include "bench/core/sweep.h"
 
+struct EngSession;
+struct EngBlockContext;
+
 /* Seed of tables, weights and generated streams: part of the store's identity, the same for all
  * runs, so that a point measured under one sampling seed is the same point under another. */
 #define ENG_DATA_SEED 1
+
+/* Another way to measure the points of a sweep (bench/core/ab.h), between the same plan, ledger and
+ * progress. `planned` may change the session's plan before it is written. */
+typedef struct EngRunHooks {
+    void *context;
+    EngStatus (*planned)(void *context, struct EngSession *session, EngErr *err);
+    EngStatus (*block)(void *context, const struct EngBlockContext *where,
+                       const EngLedgerBlock *block, EngErr *err);
+} EngRunHooks;
 
 typedef struct EngRunOptions {
     const char *db_path;
@@ -21,6 +33,8 @@ typedef struct EngRunOptions {
     const char *const *argv; /* recorded with the run */
     int argc;
     const volatile sig_atomic_t *interrupted; /* set by the caller's signal handler */
+    const EngRunHooks *hooks;                 /* NULL: blocks of a plain run */
+    int64_t deadline_ns; /* eng_now_ns() from which on it stops as if interrupted, 0: none */
 } EngRunOptions;
 
 typedef struct EngRunResult {

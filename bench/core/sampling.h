@@ -17,6 +17,9 @@ typedef struct EngTeamClock {
 void eng_team_clock_start(EngTeamClock *team);
 int64_t eng_team_clock_stop(const EngTeamClock *team);
 
+/* Least step of the calling thread's CPU clock, from reading it until it moves. */
+int64_t eng_cpu_clock_step_ns(void);
+
 /* Iterations that make a sample of about target_ns from runs of each_ns; at least 1. */
 int64_t eng_inner_iterations(double each_ns, int64_t target_ns);
 

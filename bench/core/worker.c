@@ -17,9 +17,11 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/str.h"
 #include "bench/core/placement.h"
 #include "bench/core/sampling.h"
 
+#define HANG_S             300
 #define LAYOUT_STACK_BYTES 65536 /* the stack starts up to this much lower, in steps of 16 */
 
 /* ---- pipe --------------------------------------------------------------------------------------
@@ -205,6 +207,33 @@ static void warm_up(Child *child, int i)
     }
 }
 
+/* The same number of runs in every worker, so that all of them time the same windows. */
+static void warm_up_fixed(Child *child, int i)
+{
+    enum { SAMPLES = 3 };
+    Slot *slot = &child->slots[i];
+    slot->inner = child->task->inner;
+    enter(child, i, "warm-up");
+    if (!place(child, i)) return;
+    for (int sample = 0; sample < SAMPLES; sample++) {
+        EngErr err = {0};
+        EngTiming timing = {0};
+        EngStatus status = time_run(child, slot, &timing, &err);
+        if (status) {
+            end_point(child, i, status, err.text);
+            return;
+        }
+    }
+}
+
+static void say_ready(Child *child, int i)
+{
+    EngWorkerMessage *m = new_message(child, ENG_WORKER_READY, i);
+    m->timing.inner = child->slots[i].inner;
+    send_message(child, m);
+    wait_until_stored(child);
+}
+
 static void histogram_sink(void *context, const char *name, int layer, int stream,
                            const char *scale, double lo, double hi, const int64_t *counts,
                            int n_bins)
@@ -229,9 +258,10 @@ static void take_sample(Child *child, int i, int pair, int position)
     EngErr err = {0};
     EngTiming timing = {0};
     Slot *slot = &child->slots[i];
-    enter(child, i, "sample");
+    if (!child->task->paced) enter(child, i, "sample");
     if (!place(child, i)) return;
-    EngStatus status = time_run(child, slot, &timing, &err);
+    EngStatus status = child->task->paced ? child->experiment->run(slot->state, &err) : ENG_OK;
+    if (!status) status = time_run(child, slot, &timing, &err);
     if (status) {
         end_point(child, i, status, err.text);
         return;
@@ -294,9 +324,11 @@ static void run_child(const EngWorkerTask *task, int to_parent, int from_parent)
     set_up_points(child);
     if (!child->experiment->counted)
         for (int i = 0; i < task->n_points; i++)
-            if (child->slots[i].active) warm_up(child, i);
+            if (child->slots[i].active)
+                task->inner ? warm_up_fixed(child, i) : warm_up(child, i);
     for (int i = 0; i < task->n_points; i++)
         if (child->experiment->counted) child->slots[i].inner = 1;
+    if (task->paced && child->slots[0].active) say_ready(child, 0);
     const char *reason = run_rounds(child);
     EngWorkerMessage *m = new_message(child, ENG_WORKER_DONE, -1);
     snprintf(m->text, sizeof m->text, "%s", reason);
@@ -367,6 +399,14 @@ EngStatus eng_worker_receive(EngWorker *worker, EngWorkerMessage *message, int64
     if (n == 0) return ENG_FAIL(err, ENG_IO, "no answer for %.0f s", (double)timeout_ns * 1e-9);
     if (read_all(worker->from_fd, message, sizeof *message) == 1) return ENG_OK;
     return ENG_FAIL(err, ENG_NOT_FOUND, "the worker ended");
+}
+
+int64_t eng_worker_hang_ns(void)
+{
+    const char *text = getenv("ENG_WORKER_TIMEOUT_S");
+    int64_t seconds;
+    bool given = text && eng_parse_i64(text, &seconds) && seconds > 0 && seconds <= 86400;
+    return (given ? seconds : HANG_S) * 1000000000;
 }
 
 EngStatus eng_worker_acknowledge(EngWorker *worker, EngErr *err)

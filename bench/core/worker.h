@@ -18,6 +18,11 @@ typedef struct EngWorkerTask {
     int first_pair, pairs; /* rounds to run; pair numbers count up over the segment */
     int64_t budget_ns;     /* stop after the round in which this has passed, 0: none */
     int64_t target_ns;     /* length of a sample: inner iterations are sized for it */
+    /* Paced: says ENG_WORKER_READY when warm, with the inner iterations in `timing`, and takes each
+     * sample only when told to (eng_worker_acknowledge), after one untimed run(): its caches may
+     * have been another worker's meanwhile. */
+    bool paced;
+    int64_t inner; /* fixed inner iterations, the same for workers that are compared; 0: sized */
 } EngWorkerTask;
 
 typedef enum EngWorkerEvent {
@@ -26,7 +31,8 @@ typedef enum EngWorkerEvent {
     ENG_WORKER_SAMPLE,
     ENG_WORKER_HISTOGRAM,
     ENG_WORKER_POINT_ENDED, /* with a status: unsupported, failed or wrong */
-    ENG_WORKER_DONE         /* all rounds over; stop_reason in text */
+    ENG_WORKER_DONE,        /* all rounds over; stop_reason in text */
+    ENG_WORKER_READY        /* paced ones only: warm, waits to be told */
 } EngWorkerEvent;
 
 typedef struct EngWorkerHistogram {
@@ -59,6 +65,8 @@ EngStatus eng_worker_start(EngWorker *worker, const EngWorkerTask *task,
  * within timeout_ns; ENG_INTERRUPTED: a signal arrived. */
 EngStatus eng_worker_receive(EngWorker *worker, EngWorkerMessage *message, int64_t timeout_ns,
                              EngErr *err);
+/* How long a worker may say nothing: 300 s, ENG_WORKER_TIMEOUT_S says otherwise. */
+int64_t eng_worker_hang_ns(void);
 /* Tells the worker that its sample is stored. */
 EngStatus eng_worker_acknowledge(EngWorker *worker, EngErr *err);
 /* Waits (killing first when `kill_it`) and describes how it ended: "exit 0", "signal 11

@@ -204,6 +204,11 @@ const EngKernel *const *eng_kernels(EngOp op, int *n);
 /* NULL when there is none of that name; settings ("@name=value") are passed over. */
 const EngKernel *eng_kernel_find(EngOp op, const char *name);
 
+/* Adds kernels (an array that ends with NULL, kept by reference) behind the built-in ones; replace:
+ * one of the same operation and name takes the place of that, else it is an error and nothing is
+ * added. Before anything is planned, and by one thread. ENG_USAGE, ENG_BAD_DATA. */
+EngStatus eng_kernels_add(const EngKernel *const *kernels, bool replace, EngErr *err);
+
 /* Whether `variant`, settings passed over, names this kernel. */
 bool eng_kernel_is(const EngKernel *kernel, const char *variant);
 /* Settings of a variant that names this kernel, 0 where it says nothing. ENG_USAGE: a parameter the

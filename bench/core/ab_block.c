@@ -1,0 +1,380 @@
+/* Measuring one point with two builds: three paced workers at a time; see ab.h. */
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "bench/core/ab_parts.h"
+#include "bench/core/machine.h"
+#include "bench/core/plugin.h"
+#include "bench/core/sampling.h"
+#include "bench/core/stats.h"
+#include "bench/core/worker.h"
+
+static const char *const g_arm_names[ENG_AB_ARMS] = {"old build", "old build (control)",
+                                                     "new build"};
+
+typedef struct Arm {
+    EngWorker worker;
+    EngTiming timing;
+    double values[ENG_MAX_METRICS];
+    int position;
+    int64_t n_samples;
+    bool failed;
+} Arm;
+
+typedef struct Block {
+    const EngAbTask *task;
+    const EngBlockContext *where;
+    const EngLedgerBlock *ledger;
+    EngAbMeasured *out;
+    Arm arms[ENG_AB_ARMS];
+    EngWorkerMessage message;
+    EngRng rng;
+    int64_t inner;
+    int segment, room, cpu;
+    bool failed, on_wall;
+    char phase[64];
+} Block;
+
+/* ---- a worker of one arm -----------------------------------------------------------------------
+ */
+
+typedef struct InChild {
+    EngDb *db;
+    const char *path;
+    int cpu; /* -1: any */
+} InChild;
+
+/* Takes the build's kernels in place of those of the same names. */
+static void load_build(void *context)
+{
+    const InChild *in = context;
+    const EngPlugin *plugin;
+    EngErr err = {0};
+    eng_db_forget_in_child(in->db);
+    if (in->cpu >= 0) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET((size_t)in->cpu, &set);
+        sched_setaffinity(0, sizeof set, &set);
+    }
+    EngStatus status = eng_plugin_open(in->path, &plugin, &err);
+    if (!status) status = eng_kernels_add(plugin->kernels, true, &err);
+    if (!status) return;
+    eng_error("ab", "%s", err.text);
+    _exit(eng_status_exit_code(status));
+}
+
+static void fail(Block *b, int arm, EngOutcome outcome, const char *text)
+{
+    b->arms[arm].failed = b->failed = true;
+    b->out->outcome = outcome;
+    snprintf(b->out->reason, sizeof b->out->reason, "%s: %.220s", g_arm_names[arm], text);
+    eng_warn("ab", "%s %s: %s: %s", b->ledger->experiment->name,
+             b->ledger->points[arm].plan->variant, eng_outcome_name(outcome), b->out->reason);
+}
+
+static EngStatus start(Block *b, int arm, bool check, EngErr *err)
+{
+    const EngPoint *points[1] = {&b->ledger->points[arm].plan->point};
+    InChild in = {b->where->db, b->task->paths[arm], b->cpu};
+    /* One seed for all arms: the same layout, inputs and windows. */
+    EngWorkerTask task = {.resources = b->where->resources,
+                          .points = points,
+                          .n_points = 1,
+                          .verify = check,
+                          .seed = b->ledger->seed + 1000003u * (uint64_t)b->segment,
+                          .pairs = b->ledger->pairs_wanted,
+                          .target_ns = ENG_SAMPLE_TARGET_NS,
+                          .paced = true,
+                          .inner = b->inner};
+    snprintf(b->phase, sizeof b->phase, "start");
+    return eng_worker_start(&b->arms[arm].worker, &task, load_build, &in, err);
+}
+
+static void end(Block *b, int arm, bool kill_it, char *how, size_t size)
+{
+    eng_worker_end(&b->arms[arm].worker, kill_it, how, size);
+}
+
+static void lose(Block *b, int arm, bool silent)
+{
+    char how[96] = "", text[224];
+    end(b, arm, true, how, sizeof how);
+    if (silent) snprintf(how, sizeof how, "no answer (killed)");
+    snprintf(text, sizeof text, "worker ended with %s in %.63s", how, b->phase);
+    fail(b, arm, ENG_OUTCOME_FAILED, text);
+}
+
+static EngOutcome outcome_of(EngStatus status)
+{
+    return status == ENG_UNSUPPORTED ? ENG_OUTCOME_SKIPPED
+           : status == ENG_MISMATCH  ? ENG_OUTCOME_WRONG
+                                     : ENG_OUTCOME_FAILED;
+}
+
+static EngSampleId sample_id(const Block *b, int arm, int pair)
+{
+    return (EngSampleId){.block_id = b->ledger->block_id,
+                         .point_key = b->ledger->points[arm].plan->point_key,
+                         .segment = b->segment,
+                         .pair = pair};
+}
+
+/* Handles messages of an arm until `wanted`, or until the arm has failed (b->failed). */
+static EngStatus wait_for(Block *b, int arm, EngWorkerEvent wanted, EngErr *err)
+{
+    EngWorkerMessage *m = &b->message;
+    EngWorker *worker = &b->arms[arm].worker;
+    for (;;) {
+        EngStatus status = eng_worker_receive(worker, m, eng_worker_hang_ns(), err);
+        if (b->where->interrupted && *b->where->interrupted)
+            return ENG_FAIL(err, ENG_INTERRUPTED, "interrupted");
+        if (status == ENG_INTERRUPTED) continue;
+        if (status == ENG_NOT_FOUND || status == ENG_IO) {
+            lose(b, arm, status == ENG_IO);
+            return ENG_OK;
+        }
+        if (status) return status;
+        EngSampleId id = sample_id(b, arm, m->pair);
+        if (m->event == wanted) return ENG_OK;
+        switch (m->event) {
+        case ENG_WORKER_ENTER:
+            snprintf(b->phase, sizeof b->phase, "%.63s", m->text);
+            continue;
+        case ENG_WORKER_RESIDUAL:
+            status = eng_db_put_residual(b->where->db, &id, &m->residual, err);
+            if (status) return status;
+            eng_worker_acknowledge(worker, NULL);
+            continue;
+        case ENG_WORKER_POINT_ENDED:
+            fail(b, arm, outcome_of(m->status), m->text);
+            return ENG_OK;
+        default: /* histograms are of no use here, and nothing else comes out of turn */
+            continue;
+        }
+    }
+}
+
+static void end_all(Block *b)
+{
+    char how[96];
+    for (int arm = 0; arm < ENG_AB_ARMS; arm++)
+        if (b->arms[arm].worker.pid > 0) end(b, arm, true, how, sizeof how);
+}
+
+/* ---- samples -----------------------------------------------------------------------------------
+ */
+
+static double time_of(const Block *b, const Arm *arm)
+{
+    return (double)(b->on_wall ? arm->timing.wall_ns : arm->timing.cpu_ns);
+}
+
+static EngStatus keep_pair(Block *b, EngErr *err)
+{
+    EngAbMeasured *out = b->out;
+    if (out->n == b->room) {
+        int room = b->room ? 2 * b->room : 128;
+        EngAbSample *grown = eng_realloc(out->samples, (size_t)b->room * sizeof *grown,
+                                         (size_t)room * sizeof *grown);
+        if (!grown) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for samples");
+        out->samples = grown;
+        b->room = room;
+    }
+    double inner = (double)b->inner;
+    out->samples[out->n++] =
+        (EngAbSample){.segment = b->segment,
+                      .old_ns = time_of(b, &b->arms[ENG_AB_OLD]) / inner,
+                      .control_ns = time_of(b, &b->arms[ENG_AB_CONTROL]) / inner,
+                      .new_ns = time_of(b, &b->arms[ENG_AB_NEW]) / inner};
+    return ENG_OK;
+}
+
+/* After the pair, in one transaction: the database works while nobody is timed. A time of 0, which
+ * has no ratio, is stored and counted as dropped from the verdict. */
+static EngStatus store_pair(Block *b, int pair, EngErr *err)
+{
+    EngDb *db = b->where->db;
+    bool whole = true;
+    EngStatus status = eng_db_begin(db, err);
+    if (status) return status;
+    for (int arm = 0; arm < ENG_AB_ARMS && !status; arm++) {
+        Arm *a = &b->arms[arm];
+        EngSampleId id = sample_id(b, arm, pair);
+        bool zero = time_of(b, a) <= 0;
+        whole = whole && !zero;
+        status = eng_db_put_sample(db, &id, a->position, false, &a->timing, b->ledger->experiment,
+                                   a->values, err);
+        if (!status && zero) status = eng_db_put_drops(db, &id, "pairs without a time", 1, err);
+        a->n_samples++;
+    }
+    if (!status) status = eng_db_commit(db, err);
+    if (status) {
+        eng_db_rollback(db);
+        return status;
+    }
+    for (int arm = 0; arm < ENG_AB_ARMS && b->where->tick; arm++)
+        b->where->tick(b->where->tick_context);
+    return whole ? keep_pair(b, err) : ENG_OK;
+}
+
+static EngStatus take_pair(Block *b, int pair, EngErr *err)
+{
+    int order[ENG_AB_ARMS];
+    EngStatus status = ENG_OK;
+    eng_shuffle(&b->rng, order, ENG_AB_ARMS);
+    snprintf(b->phase, sizeof b->phase, "sample");
+    for (int i = 0; i < ENG_AB_ARMS && !status && !b->failed; i++) {
+        Arm *arm = &b->arms[order[i]];
+        eng_worker_acknowledge(&arm->worker, NULL); /* a dead one is noticed at once */
+        status = wait_for(b, order[i], ENG_WORKER_SAMPLE, err);
+        arm->timing = b->message.timing;
+        arm->position = i;
+        memcpy(arm->values, b->message.values, sizeof arm->values);
+    }
+    return status || b->failed ? status : store_pair(b, pair, err);
+}
+
+/* ---- segments ----------------------------------------------------------------------------------
+ */
+
+/* Once a block, by workers of their own: both builds against the oracle, and the inner iterations
+ * of the old one, which all arms then use. */
+static EngStatus check_builds(Block *b, EngErr *err)
+{
+    static const int arms[] = {ENG_AB_OLD, ENG_AB_NEW};
+    char how[96];
+    EngStatus status = ENG_OK;
+    for (int i = 0; i < 2 && !status && !b->failed; i++) {
+        b->inner = 0;
+        status = start(b, arms[i], true, err);
+        if (!status) status = wait_for(b, arms[i], ENG_WORKER_READY, err);
+        if (i == 0) b->inner = b->message.timing.inner;
+        int64_t inner = b->inner;
+        if (b->arms[arms[i]].worker.pid > 0) end(b, arms[i], true, how, sizeof how);
+        b->inner = inner;
+    }
+    return status;
+}
+
+static EngStatus run_pairs(Block *b, EngErr *err)
+{
+    int order[ENG_AB_ARMS];
+    char how[96];
+    EngStatus status = ENG_OK;
+    eng_shuffle(&b->rng, order, ENG_AB_ARMS);
+    for (int i = 0; i < ENG_AB_ARMS && !status && !b->failed; i++) {
+        status = start(b, order[i], false, err);
+        if (!status) status = wait_for(b, order[i], ENG_WORKER_READY, err);
+    }
+    for (int pair = 0; pair < b->ledger->pairs_wanted && !status && !b->failed; pair++)
+        status = take_pair(b, pair, err);
+    for (int arm = 0; arm < ENG_AB_ARMS && !status && !b->failed; arm++) {
+        eng_worker_acknowledge(&b->arms[arm].worker, NULL);
+        status = wait_for(b, arm, ENG_WORKER_DONE, err);
+        if (!status && !b->failed) end(b, arm, false, how, sizeof how);
+    }
+    return status;
+}
+
+static EngStatus run_segment(Block *b, bool first, EngErr *err)
+{
+    EngDb *db = b->where->db;
+    EngEvidence before, after;
+    char evidence[256];
+    EngRng cpus;
+    cpu_set_t allowed;
+    EngStatus status =
+        eng_db_segment_start(db, b->ledger->block_id, b->ledger->seed, &b->segment, err);
+    if (status) return status;
+    eng_rng_seed_at(&b->rng, b->ledger->seed, (uint64_t)b->segment + 1);
+    eng_rng_seed_at(&cpus, b->ledger->seed, (uint64_t)b->segment + 100001);
+    b->cpu = -1;
+    (void)allowed;
+    eng_evidence_read(&before);
+    if (first) status = check_builds(b, err);
+    if (!status && !b->failed) status = run_pairs(b, err);
+    end_all(b);
+    if (status) return status;
+    eng_evidence_read(&after);
+    eng_evidence_delta_json(&before, &after, evidence, sizeof evidence);
+    return eng_db_segment_finish(db, b->ledger->block_id, b->segment, b->failed, evidence, err);
+}
+
+/* ---- block -------------------------------------------------------------------------------------
+ */
+
+static EngStatus finish(Block *b, const char *stop_reason, EngErr *err)
+{
+    EngRunResult *result = b->where->result;
+    EngStatus status = ENG_OK;
+    if (!b->failed) b->out->outcome = ENG_OUTCOME_MEASURED;
+    for (int arm = 0; arm < ENG_AB_ARMS && !status; arm++) {
+        const Arm *a = &b->arms[arm];
+        EngOutcome outcome = a->failed      ? b->out->outcome
+                             : a->n_samples ? ENG_OUTCOME_MEASURED
+                                            : ENG_OUTCOME_SKIPPED;
+        bool measured = outcome == ENG_OUTCOME_MEASURED;
+        result->measured += measured;
+        result->skipped += outcome == ENG_OUTCOME_SKIPPED;
+        result->failed += outcome == ENG_OUTCOME_FAILED;
+        result->wrong += outcome == ENG_OUTCOME_WRONG;
+        status = eng_db_point_done(
+            b->where->db, b->ledger->block_id, b->ledger->points[arm].plan->point_key, outcome,
+            measured ? NULL : b->out->reason, measured ? stop_reason : NULL, err);
+    }
+    return status ? status : eng_db_block_done(b->where->db, b->ledger->block_id, err);
+}
+
+static EngStatus median_sample(Block *b, EngErr *err)
+{
+    EngMedian median;
+    void *memory;
+    EngStatus status =
+        eng_alloc_or(&memory, (size_t)b->out->n, sizeof(double), "sample times", err);
+    if (status) return status;
+    double *times = memory;
+    for (int i = 0; i < b->out->n; i++) times[i] = b->out->samples[i].old_ns * (double)b->inner;
+    median = eng_median_in_place(times, (size_t)b->out->n);
+    b->out->sample_ns = median.median;
+    eng_free(memory);
+    return ENG_OK;
+}
+
+EngStatus eng_ab_block(const EngAbTask *task, const EngBlockContext *where,
+                       const EngLedgerBlock *ledger, EngAbMeasured *out, EngErr *err)
+{
+    Block *b;
+    const char *stop_reason = "pairs reached", *clock = eng_judging_clock(ledger->experiment);
+    *out = (EngAbMeasured){0};
+    if (ledger->n_points != ENG_AB_ARMS || !clock)
+        return ENG_FAIL(err, ENG_INTERNAL, "a block of %d points is none of an A/B run",
+                        ledger->n_points);
+    EngStatus status = eng_alloc_or((void **)&b, 1, sizeof *b, "a block", err);
+    if (status) return status;
+    *b = (Block){.task = task, .where = where, .ledger = ledger, .out = out};
+    b->on_wall = !strcmp(clock, "wall");
+    for (int arm = 0; arm < ENG_AB_ARMS; arm++) b->arms[arm].worker.pid = -1;
+    int64_t begin = eng_now_ns();
+    status = eng_db_block_start(where->db, ledger->block_id, err);
+    for (int s = 0; s < ledger->segments_wanted && !status && !b->failed; s++) {
+        status = run_segment(b, s == 0, err);
+        out->cut_short = task->budget_ns && eng_now_ns() - begin > task->budget_ns &&
+                         s + 1 < ledger->segments_wanted;
+        if (out->cut_short) {
+            stop_reason = "time budget";
+            break;
+        }
+    }
+    if (!status) status = median_sample(b, err);
+    if (!status) status = finish(b, stop_reason, err);
+    eng_free(b);
+    return status;
+}

@@ -1,0 +1,259 @@
+/* Signed ranks over segments, Holm's correction, and the rules that make a word; see verdict.h. */
+#include "bench/core/verdict.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "bench/core/stats.h"
+
+#define EXACT_SEGMENTS 60 /* more: the normal approximation is good to four digits */
+#define CONFIDENCE     0.95
+
+const EngVerdictRules eng_verdict_rules = {
+    .alpha = 0.05, .threshold = 0.02, .band = 0.02, .resolution_ns = 0};
+
+const char *eng_verdict_name(EngVerdictWord word)
+{
+    static const char *const names[] = {"unclear", "same", "faster", "slower"};
+    return names[word];
+}
+
+/* ---- signed ranks ------------------------------------------------------------------------------
+ */
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int compare_magnitudes(const void *a, const void *b)
+{
+    double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
+    return (x > y) - (x < y);
+}
+
+/* P(T <= t) for the sum T of the ranks 1..n that fair coins pick. */
+static double signed_rank_below(int n, double t)
+{
+    double mean = n * (n + 1) / 4.0;
+    if (t < 0) return 0;
+    if (n > EXACT_SEGMENTS) {
+        double sd = sqrt(n * (n + 1) * (2.0 * n + 1) / 24.0);
+        return 0.5 * erfc((mean - t - 0.5) / (sd * M_SQRT2));
+    }
+    double chance[EXACT_SEGMENTS * (EXACT_SEGMENTS + 1) / 2 + 1] = {1};
+    int most = 0;
+    for (int rank = 1; rank <= n; rank++) {
+        most += rank;
+        for (int s = most; s >= 0; s--)
+            chance[s] = 0.5 * (chance[s] + (s >= rank ? chance[s - rank] : 0));
+    }
+    double sum = 0;
+    for (int s = 0; s <= most && s <= t; s++) sum += chance[s];
+    return sum;
+}
+
+/* Two-sided. Ties of magnitude share their mean rank, zeros count half to each side: both make the
+ * p larger than it need be at most by the rounding to whole ranks. */
+static double signed_rank_p(double *values, int n)
+{
+    double positive = 0;
+    qsort(values, (size_t)n, sizeof *values, compare_magnitudes);
+    for (int i = 0; i < n;) {
+        int end = i;
+        while (end < n && fabs(values[end]) == fabs(values[i])) end++;
+        double rank = (i + 1 + end) / 2.0;
+        for (int k = i; k < end; k++)
+            positive += values[k] > 0 ? rank : values[k] == 0 ? rank / 2 : 0;
+        i = end;
+    }
+    double total = n * (n + 1) / 2.0;
+    double smaller = positive < total - positive ? positive : total - positive;
+    double p = 2 * signed_rank_below(n, ceil(smaller));
+    return p < 1 ? p : 1;
+}
+
+EngRatio eng_signed_rank(double *values, int n, double *means)
+{
+    EngRatio out = {n, n, NAN, NAN, NAN, NAN};
+    int n_means = 0, rank = 0;
+    if (n < 1 || n > ENG_VERDICT_MAX_SEGMENTS) return out;
+    for (int i = 0; i < n; i++)
+        for (int k = i; k < n; k++) means[n_means++] = (values[i] + values[k]) / 2;
+    qsort(means, (size_t)n_means, sizeof *means, compare_doubles);
+    out.ratio = exp(eng_quantile_sorted(means, (size_t)n_means, 0.5));
+    while (signed_rank_below(n, rank) <= (1 - CONFIDENCE) / 2) rank++;
+    if (rank < 1) return out; /* fewer than six: no interval has 95 % */
+    out.lo = exp(means[rank - 1]);
+    out.hi = exp(means[n_means - rank]);
+    out.p = signed_rank_p(values, n);
+    return out;
+}
+
+/* ---- one point ---------------------------------------------------------------------------------
+ */
+
+typedef struct Scratch {
+    double *pairs, *segments, *controls, *means; /* pairs: [3 n] */
+} Scratch;
+
+static double median_of(double *values, int n)
+{
+    return eng_median_in_place(values, (size_t)n).median;
+}
+
+/* One number a segment: medians over its pairs. Gives the number of segments. */
+static int segment_medians(const EngAbSample *samples, int n, Scratch *scratch)
+{
+    int n_segments = 0;
+    for (int i = 0; i < n; n_segments++) {
+        int end = i, k = 0;
+        double *effect = scratch->pairs, *control = scratch->pairs + n;
+        for (; end < n && samples[end].segment == samples[i].segment; end++, k++) {
+            double old = log(samples[end].old_ns), other = log(samples[end].control_ns);
+            effect[k] = log(samples[end].new_ns) - (old + other) / 2;
+            control[k] = other - old;
+        }
+        scratch->segments[n_segments] = median_of(effect, k);
+        scratch->controls[n_segments] = median_of(control, k);
+        i = end;
+    }
+    return n_segments;
+}
+
+EngStatus eng_effect_of(const EngAbSample *samples, int n, EngEffect *effect, EngErr *err)
+{
+    int n_segments = 0;
+    void *memory = NULL;
+    for (int i = 0; i < n; i++)
+        n_segments += i == 0 || samples[i].segment != samples[i - 1].segment;
+    *effect = (EngEffect){.ratio = {0, n, NAN, NAN, NAN, NAN}, .old_ns = NAN, .new_ns = NAN};
+    effect->control = effect->ratio;
+    if (!n) return ENG_OK;
+    if (n_segments > ENG_VERDICT_MAX_SEGMENTS)
+        return ENG_FAIL(err, ENG_USAGE, "%d segments, at most %d can be judged", n_segments,
+                        ENG_VERDICT_MAX_SEGMENTS);
+    size_t means = (size_t)n_segments * ((size_t)n_segments + 1) / 2;
+    EngStatus status = eng_alloc_or(&memory, 2 * (size_t)n + 2 * (size_t)n_segments + means,
+                                    sizeof(double), "a verdict", err);
+    if (status) return status;
+    Scratch scratch = {.pairs = memory};
+    scratch.segments = scratch.pairs + 2 * (size_t)n;
+    scratch.controls = scratch.segments + n_segments;
+    scratch.means = scratch.controls + n_segments;
+    for (int i = 0; i < n; i++) scratch.pairs[i] = samples[i].old_ns;
+    effect->old_ns = median_of(scratch.pairs, n);
+    for (int i = 0; i < n; i++) scratch.pairs[i] = samples[i].new_ns;
+    effect->new_ns = median_of(scratch.pairs, n);
+    segment_medians(samples, n, &scratch);
+    effect->ratio = eng_signed_rank(scratch.segments, n_segments, scratch.means);
+    effect->control = eng_signed_rank(scratch.controls, n_segments, scratch.means);
+    effect->ratio.n_pairs = effect->control.n_pairs = n;
+    eng_free(memory);
+    return ENG_OK;
+}
+
+/* ---- the family --------------------------------------------------------------------------------
+ */
+
+typedef struct Ranked {
+    double p;
+    int place;
+} Ranked;
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const Ranked *x = a, *y = b;
+    return (x->p > y->p) - (x->p < y->p);
+}
+
+EngStatus eng_holm(const double *p, int n, double *corrected, EngErr *err)
+{
+    void *memory;
+    int tests = 0;
+    double least = 0;
+    EngStatus status = eng_alloc_or(&memory, (size_t)n, sizeof(Ranked), "Holm's correction", err);
+    if (status) return status;
+    Ranked *ranked = memory;
+    for (int i = 0; i < n; i++) {
+        corrected[i] = NAN;
+        if (!isnan(p[i])) ranked[tests++] = (Ranked){p[i], i};
+    }
+    qsort(ranked, (size_t)tests, sizeof *ranked, compare_ranked);
+    for (int i = 0; i < tests; i++) {
+        double now = ranked[i].p * (tests - i);
+        least = now > least ? now : least;
+        corrected[ranked[i].place] = least < 1 ? least : 1;
+    }
+    eng_free(memory);
+    return ENG_OK;
+}
+
+/* How far the control gets from 1: where its estimate lies, on the scale of ratios. */
+static double floor_of(const EngRatio *control)
+{
+    return isnan(control->ratio) ? 0 : exp(fabs(log(control->ratio))) - 1;
+}
+
+static void judge(const EngVerdictRules *rules, const EngEffect *effect, EngVerdict *out)
+{
+    const EngRatio *r = &effect->ratio;
+    double change = exp(fabs(log(r->ratio))) - 1;
+    double delta_ns = effect->sample_ns * change;
+    bool significant = out->p_corrected <= rules->alpha;
+    bool inside = r->lo >= 1 - rules->band && r->hi <= 1 + rules->band;
+    if (isnan(out->p_corrected))
+        snprintf(out->reason, sizeof out->reason, "%d segments, %d are the least", r->n_segments,
+                 ENG_VERDICT_MIN_SEGMENTS);
+    else if (inside)
+        out->word = ENG_VERDICT_SAME;
+    else if (!significant)
+        snprintf(out->reason, sizeof out->reason,
+                 r->lo <= 1 && r->hi >= 1 ? "interval holds 1"
+                                          : "not significant among all points");
+    else if (change <= rules->threshold)
+        snprintf(out->reason, sizeof out->reason, "below the threshold of %g %%",
+                 100 * rules->threshold);
+    else if (change <= out->floor)
+        snprintf(out->reason, sizeof out->reason, "within the A/A floor of %.1f %%",
+                 100 * out->floor);
+    else if (effect->sample_ns > 0 && delta_ns <= rules->resolution_ns)
+        snprintf(out->reason, sizeof out->reason, "%.0f ns a sample: the clock cannot tell",
+                 delta_ns);
+    else
+        out->word = r->ratio > 1 ? ENG_VERDICT_SLOWER : ENG_VERDICT_FASTER;
+    if (out->word == ENG_VERDICT_SAME)
+        snprintf(out->reason, sizeof out->reason, "inside +-%g %%", 100 * rules->band);
+    else if (out->word != ENG_VERDICT_UNCLEAR)
+        snprintf(out->reason, sizeof out->reason, "p %.2g, A/A %+.1f %%", out->p_corrected,
+                 100 * (effect->control.ratio - 1));
+}
+
+EngStatus eng_verdicts(const EngVerdictRules *rules, const EngEffect *effects, int n,
+                       EngVerdict *verdicts, EngErr *err)
+{
+    void *memory;
+    EngStatus status = eng_alloc_or(&memory, (size_t)n * 2, sizeof(double), "verdicts", err);
+    if (status) return status;
+    double *p = memory, *corrected = p + n;
+    for (int i = 0; i < n; i++) p[i] = effects[i].ratio.p;
+    status = eng_holm(p, n, corrected, err);
+    for (int i = 0; i < n && !status; i++) {
+        verdicts[i] = (EngVerdict){.word = ENG_VERDICT_UNCLEAR,
+                                   .p_corrected = corrected[i],
+                                   .floor = floor_of(&effects[i].control)};
+        judge(rules, &effects[i], &verdicts[i]);
+    }
+    eng_free(memory);
+    return status;
+}
+
+int eng_verdict_exit_code(const EngVerdictCounts *counts, bool strict)
+{
+    if (counts->by_word[ENG_VERDICT_SLOWER]) return 3;
+    return strict && counts->by_word[ENG_VERDICT_UNCLEAR] ? 4 : 0;
+}
