@@ -395,3 +395,26 @@ EngStatus eng_stream_import(const EngStreamImport *import, EngStream *stream, En
     eng_free(log.starts);
     return status;
 }
+
+EngStatus eng_stream_read_log(const EngStreamImport *import, EngStream *stream, EngErr *err)
+{
+    Log log = {.file = import->file, .vocab_ids = import->vocab_ids};
+    const char *slash = strrchr(import->file, '/');
+    *stream = (EngStream){0};
+    EngStatus status = read_log(import, &log, err);
+    if (!status) status = eng_digest(log.ids, log.n_ids * sizeof *log.ids, stream->digest, err);
+    if (status) {
+        eng_free(log.ids);
+        eng_free(log.starts);
+        return status;
+    }
+    snprintf(stream->corpus, sizeof stream->corpus, "%s", slash ? slash + 1 : import->file);
+    snprintf(stream->label, sizeof stream->label, "%s", stream->corpus);
+    snprintf(stream->kind, sizeof stream->kind, "imported");
+    stream->n_tokens = (int64_t)log.n_ids;
+    stream->vocab_ids = import->vocab_ids;
+    stream->ids = stream->owned_ids = log.ids;
+    stream->n_documents = (int64_t)log.n_starts;
+    stream->document_starts = stream->owned_starts = log.starts;
+    return ENG_OK;
+}

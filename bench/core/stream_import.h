@@ -30,4 +30,8 @@ typedef struct EngStreamImport {
  * with its position (index, or line and element). Nothing is written on an error in the input. */
 EngStatus eng_stream_import(const EngStreamImport *import, EngStream *stream, EngErr *err);
 
+/* Reads and checks a log as import does, and writes nothing: the stream lies in memory, with kind
+ * "imported" and the file's name for a corpus. data_dir and name are not used. */
+EngStatus eng_stream_read_log(const EngStreamImport *import, EngStream *stream, EngErr *err);
+
 #endif
