@@ -46,7 +46,7 @@ static EngStatus put_point(Writer *w, const EngPlanPoint *point)
     static const char insert[] =
         "INSERT INTO points (point_key, config_key, experiment, variant, backend, kind, is_roof,"
         " variant_digest, machine_id, stream_digest, preset_digest, store_digest, axes_json,"
-        " provenance) VALUES (?, ?, ?, ?, ?, 'measured', ?, ?, ?, ?, ?, ?, ?, 'engram run')"
+        " provenance) VALUES (?, ?, ?, ?, ?, 'measured', ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (point_key) DO NOTHING";
     w->json.n = 0;
     EngStatus status = eng_plan_axes_json(point, &w->json, w->err);
