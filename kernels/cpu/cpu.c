@@ -34,6 +34,7 @@ const EngKernel *const eng_cpu_kernels[] = {
 
     &eng_cpu_project_portable,
 #if ENG_X86
+    &eng_cpu_project_avx2,
     &eng_cpu_project_avx512,
 #endif
     &eng_cpu_project_onednn_bf16,
@@ -42,6 +43,7 @@ const EngKernel *const eng_cpu_kernels[] = {
 
     &eng_cpu_gate_portable,
 #if ENG_X86
+    &eng_cpu_gate_avx2,
     &eng_cpu_gate_avx512,
 #endif
     &eng_cpu_gate_roof_inplace,

@@ -6,7 +6,7 @@
 
 #include <engram/kernels.h>
 
-extern const EngKernel eng_cpu_project_portable, eng_cpu_project_avx512;
+extern const EngKernel eng_cpu_project_portable, eng_cpu_project_avx2, eng_cpu_project_avx512;
 extern const EngKernel eng_cpu_project_onednn_bf16, eng_cpu_project_onednn_bf16_ip,
     eng_cpu_project_onednn_f32;
 

@@ -448,17 +448,6 @@ static void run_direct(const EngProjectProblem *p, const EngProjectArgs *args, c
     }
 }
 
-/* Outputs that the fast kernels may have got wrong. */
-static void run_exact(const EngProjectProblem *p, const EngProjectArgs *args, const State *state,
-                      int64_t from, int64_t to, int thread)
-{
-    double *scratch = state->wide + (size_t)thread * 2 * (size_t)p->k;
-    for (int64_t t = 0; t < p->tokens; t++)
-        for (int64_t g = from; g < to; g++)
-            if (state->exact[t] || state->weights->exact[g])
-                eng_project_exact(p, args, t, (int)g * ENG_TILE, ENG_TILE, scratch);
-}
-
 static EngStatus run(void *opaque, const EngProblem *problem, const EngArgs *args, EngErr *err)
 {
     const EngProjectProblem *p = &problem->u.project;
@@ -479,7 +468,8 @@ static EngStatus run(void *opaque, const EngProblem *problem, const EngArgs *arg
             else
                 run_blocks(p, &args->u.project, state, from, to, thread);
         }
-        run_exact(p, &args->u.project, state, from, to, thread);
+        eng_project_run_exact(p, &args->u.project, state->weights, state->exact, from, to,
+                              state->wide + (size_t)thread * 2 * (size_t)p->k);
     }
     return ENG_OK;
 }

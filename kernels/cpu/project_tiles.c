@@ -329,3 +329,13 @@ void eng_project_exact(const EngProjectProblem *p, const EngProjectArgs *args, i
             memcpy(to + 4 * at, &value, sizeof value);
     }
 }
+
+void eng_project_run_exact(const EngProjectProblem *p, const EngProjectArgs *args,
+                           const EngWeightTiles *tiles, const uint8_t *exact_tokens, int64_t from,
+                           int64_t to, double *scratch)
+{
+    for (int64_t t = 0; t < p->tokens; t++)
+        for (int64_t g = from; g < to; g++)
+            if (exact_tokens[t] || tiles->exact[g])
+                eng_project_exact(p, args, t, (int)g * ENG_TILE, ENG_TILE, scratch);
+}

@@ -59,4 +59,10 @@ bool eng_project_x_bf16(const EngProjectProblem *p, const EngProjectArgs *args, 
 void eng_project_exact(const EngProjectProblem *p, const EngProjectArgs *args, int64_t t, int j0,
                        int count, double *scratch);
 
+/* Exact outputs of groups from .. to for all tokens that exact_tokens marks, and of the marked
+ * groups for all tokens: what a fast kernel may have got wrong. */
+void eng_project_run_exact(const EngProjectProblem *p, const EngProjectArgs *args,
+                           const EngWeightTiles *tiles, const uint8_t *exact_tokens, int64_t from,
+                           int64_t to, double *scratch);
+
 #endif
