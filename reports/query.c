@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "bench/core/db.h"
+#include "bench/core/db_knee.h"
 
 struct EngReportDb {
     EngDb *db;
@@ -242,6 +243,7 @@ EngStatus eng_reportdb_open(const char *path, const char *run, EngReportDb **out
     if (!status) db->sql = eng_db_handle(db->db);
     if (!status) status = pick_run(db, path, run, err);
     if (!status) status = shadow_summary(db, path, err);
+    if (!status) status = eng_db_make_knee_view(db->db, err);
     if (status)
         eng_reportdb_close(db);
     else

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "bench/cli/verbs.h"
+#include "bench/core/db_knee.h"
 #include "bench/core/machine.h"
 #include "bench/core/stream.h"
 #include "kernels/address/preset.h"
@@ -46,13 +47,31 @@ static bool on_path(const char *program)
     return false;
 }
 
-static void print_machine(const EngMachine *machine, const EngBuild *build)
+/* The cache as the ladder of an earlier run saw it: others may share what the system reports. */
+static void print_knee(const char *db_path, const char *machine_id)
+{
+    EngDb *db = NULL;
+    EngCacheKnee knee;
+    EngStatus status = eng_db_open(db_path, ENG_DB_READ, &db, NULL);
+    if (!status) status = eng_db_cache_knee(db, machine_id, &knee, NULL);
+    eng_db_close(db);
+    if (status)
+        printf("  knee of the latency ladder: not measured (sweeps/quickstart.sweep has one)\n");
+    else
+        printf("  knee of the latency ladder: %.3g MiB; a load takes %.3g ns below, %.3g ns far "
+               "beyond (%s pages, %d working sets)\n",
+               (double)knee.bytes / (1 << 20), knee.near_ns, knee.far_ns, knee.pages, knee.points);
+}
+
+static void print_machine(const EngMachine *machine, const EngBuild *build, const char *db)
 {
     printf("machine  %s\n", machine->cpu_model);
-    printf("  id %.8s, %d processors, %.1f GiB of memory (%.1f free), last-level cache %.0f MiB\n",
+    printf("  id %.8s, %d processors, %.1f GiB of memory (%.1f free), last-level cache %.0f MiB "
+           "(operating system)\n",
            machine->machine_id, machine->cores, (double)machine->memory_bytes / (1 << 30),
            (double)eng_memory_available_bytes() / (1 << 30),
            (double)machine->cache_bytes / (1 << 20));
+    print_knee(db, machine->machine_id);
     json_t *json = json_loads(machine->description_json, 0, NULL), *word;
     size_t i;
     printf("  instruction sets:");
@@ -145,7 +164,7 @@ static EngStatus run(EngCli *cli, EngErr *err)
     EngStatus status = eng_machine_describe(&machine, err);
     if (!status) status = eng_build_describe(&build, err);
     if (!status) {
-        print_machine(&machine, &build);
+        print_machine(&machine, &build, eng_cli_text(cli, "db"));
         missing += check_cpu(&machine);
         missing += check_data(eng_cli_text(cli, "data"));
         missing += check_tools(eng_cli_text(cli, "db"));

@@ -32,6 +32,8 @@ set format x '%g'
 set xtics 1, ratio(W_min, W_max)
 set key outside right top
 if (has_cache) {
+    cache_label = ''
+    stats data using (cache_label = strcol('cache_label'), 0) nooutput
     set arrow 1 from C_min, graph 0 to C_min, graph 1 nohead dashtype 3 linewidth 1.5 linecolor rgb '#444444'
 }
 plot for [i=1:words(names)] data using (only('series', word(names, i), column('working_set_bytes') / 2**20)):(column('gbps')):(column('gbps_lo')):(column('gbps_hi')) \

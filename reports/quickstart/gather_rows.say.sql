@@ -8,8 +8,12 @@ SELECT printf('With %s tokens of %s, %s rows decoded to %s, %s thread%s and hold
         ELSE printf(', which is %.0f to %.0f %% of the roof measured beside each point', n.roof_low, n.roof_high) END
     || iif(n.variants = 1, printf(' (variant %s)', hi.variant), printf(' (fastest of the variants: %s)', n.variant_list))
     || '. Bandwidth is logical bytes over CPU time; bars are 95 % intervals of the median'
-    || iif(hi.cache_bytes IS NULL, '', printf('; the last-level cache is %.4g MiB as the operating system tells it, and %d '
-        || 'of %d points have a larger working set', hi.cache_bytes / 1048576.0, n.larger, n.points))
+    || CASE WHEN hi.knee_bytes IS NOT NULL THEN printf('; the last-level cache holds %.3g MiB by the knee of the latency ladder', hi.knee_bytes / 1048576.0)
+            || iif(hi.os_cache_bytes IS NULL, '', printf(' (%.4g MiB as the operating system tells it)', hi.os_cache_bytes / 1048576.0))
+        WHEN hi.cache_bytes IS NOT NULL THEN printf('; the last-level cache is %.4g MiB as the operating system tells it (no latency ladder '
+            || 'of this machine)', hi.cache_bytes / 1048576.0)
+        ELSE '' END
+    || iif(hi.cache_bytes IS NULL, '', printf(', and %d of %d points have a larger working set', n.larger, n.points))
     || '.'
 FROM (SELECT * FROM figure ORDER BY gbps LIMIT 1) lo, (SELECT * FROM figure ORDER BY gbps DESC LIMIT 1) hi,
     (SELECT count(*) AS points, min(percent_of_roof) AS roof_low, max(percent_of_roof) AS roof_high,

@@ -1,7 +1,15 @@
 -- title: Gather bandwidth against rows per head and heads K
 -- The fastest kernel variant of each (K, rows per head), and the roof measured in the same block. Of the points
--- that differ in K and rows alone, the set with the most is taken.
-WITH g AS (
+-- that differ in K and rows alone, the set with the most is taken. The cache's size is the knee of the latency ladder
+-- where the database has one of this machine (v_cache_knee: bench/core/knee.sql), else what the operating system says.
+WITH cache AS (
+    SELECT m.cache_bytes AS os_bytes,
+        (SELECT c.knee_bytes FROM v_cache_knee c
+         WHERE c.machine_id = m.machine_id AND c.knee_bytes IS NOT NULL
+         ORDER BY c.pages = '2m' DESC, c.pages LIMIT 1) AS knee_bytes
+    FROM runs r JOIN machines m USING (machine_id)
+    WHERE r.run_id = :run
+), g AS (
     SELECT v.point_key, v.kind, v.axes_json, v.median, v.ci_lo, v.ci_hi, v.percent_of_roof,
         CAST(v.axes_json ->> '$.heads' AS INTEGER) AS heads,
         CAST(v.axes_json ->> '$.rows' AS INTEGER) AS rows_per_head,
@@ -20,7 +28,10 @@ SELECT printf('K = %d', heads) || CASE kind WHEN 'measured' THEN '' ELSE ' (' ||
     median * 100 / percent_of_roof AS roof_gbps, percent_of_roof,
     (SELECT w.median FROM v_summary w
      WHERE w.run_id = :run AND w.point_key = best.point_key AND w.metric = 'working_set_bytes') AS working_set_bytes,
-    (SELECT m.cache_bytes FROM runs r JOIN machines m USING (machine_id) WHERE r.run_id = :run) AS cache_bytes,
+    (SELECT coalesce(knee_bytes, os_bytes) FROM cache) AS cache_bytes,
+    (SELECT iif(knee_bytes IS NULL, 'last-level cache (operating system)', 'last-level cache (measured knee)') FROM cache)
+        AS cache_label,
+    (SELECT knee_bytes FROM cache) AS knee_bytes, (SELECT os_bytes FROM cache) AS os_cache_bytes,
     axes_json ->> '$.variant' AS variant, axes_json ->> '$.tokens' AS tokens, axes_json ->> '$.corpus' AS corpus,
     axes_json ->> '$.row_format' AS row_format, axes_json ->> '$.out' AS out, axes_json ->> '$.hold' AS hold,
     axes_json ->> '$.threads' AS threads, point_key
