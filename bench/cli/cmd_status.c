@@ -1,4 +1,5 @@
 /* engram status: where a run stands, also while it is running in another terminal. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,6 +64,11 @@ static EngStatus run(EngCli *cli, EngErr *err)
            (long long)r->n_samples);
     if (r->blocks_done < r->blocks)
         printf(", about %.0f s left", (double)r->remaining_estimate_ns * 1e-9);
+    if (r->blocks_done < r->blocks && !isnan(r->cost_factor))
+        printf(" (finished blocks took %.3g times their estimates)", r->cost_factor);
+    if (r->current_block >= 0 && !strcmp(r->state, "running"))
+        printf("\nin work: block %d, %s, segment %d of %d", r->current_block + 1,
+               r->current_experiment, r->current_segment + 1, r->current_segments);
     printf("\n\n");
     status = print_counts(r, err);
     print_reasons("failed or wrong", r->failures, r->n_failures);

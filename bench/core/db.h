@@ -221,8 +221,13 @@ typedef struct EngRunStatus {
     const char *run_id, *state, *sweep_name, *started_utc, *ended_utc /* "" while running */;
     const char *machine_id, *build_id, *plan_key;
     int blocks, blocks_done;
-    int64_t remaining_estimate_ns; /* sum over unfinished blocks of one run() of each point, times
-                                      samples wanted */
+    /* Wall time left: the estimates of what is missing, scaled by what finished blocks cost. */
+    int64_t remaining_estimate_ns;
+    double cost_factor; /* wall time over estimate of the run's finished blocks, NAN without any */
+    int64_t spent_ns;   /* wall time of its finished segments */
+    /* The block in work, -1: none. */
+    int current_block, current_segment, current_segments;
+    const char *current_experiment; /* "" without */
     int64_t n_samples;
     EngStatusCounts total;
     EngStatusCounts *experiments;

@@ -110,22 +110,96 @@ static EngStatus read_counts(EngDb *db, EngArena *arena, EngRunStatus *out, EngE
     return status;
 }
 
-static EngStatus read_blocks(EngDb *db, EngRunStatus *out, EngErr *err)
+/* Per block, in the order of experiments: wall time of its ended segments, its estimate (a sample
+ * lasts about a millisecond at least, as inner iterations fill it), the share of its samples that
+ * are taken, and for how long its segment has been open while the run goes on. */
+#define BLOCK_COSTS                                                                                \
+    "SELECT b.experiment, b.state = 'done', b.segments_wanted, b.ordinal, b.state = 'running',"    \
+    " (SELECT coalesce(sum((julianday(s.ended_utc) - julianday(s.started_utc)) * 86400e9), 0)"     \
+    "  FROM segments s WHERE s.block_id = b.block_id AND s.ended_utc IS NOT NULL) AS wall,"        \
+    " max(b.estimate_ns, 1e6 * (SELECT count(*) FROM block_points p WHERE p.block_id = b.block_id" \
+    "  AND coalesce(p.outcome, '') <> 'skipped')) * b.segments_wanted * b.pairs_wanted AS cost,"   \
+    " (SELECT count(*) FROM samples s WHERE s.block_id = b.block_id) * 1.0 / max(1,"               \
+    "  (SELECT count(*) FROM block_points p WHERE p.block_id = b.block_id"                         \
+    "   AND coalesce(p.outcome, '') <> 'skipped') * b.segments_wanted * b.pairs_wanted) AS part,"  \
+    " (SELECT count(*) FROM segments s WHERE s.block_id = b.block_id AND s.state = 'done'),"       \
+    " (SELECT (julianday('now') - julianday(s.started_utc)) * 86400e9 FROM segments s"             \
+    "  JOIN runs r ON r.run_id = b.run_id AND r.state = 'running'"                                 \
+    "  WHERE s.block_id = b.block_id AND s.state = 'running' LIMIT 1)"                             \
+    " FROM blocks b WHERE b.run_id = ? ORDER BY b.experiment, b.ordinal"
+
+/* What blocks took is applied, as a factor, to the estimates of those that are missing. */
+typedef struct Costs {
+    double wall_ns, estimate_ns; /* of finished blocks */
+    double left_ns;              /* estimates of the others */
+} Costs;
+
+static double factor(const Costs *costs, double otherwise)
+{
+    return costs->estimate_ns > 0 && costs->wall_ns > 0 ? costs->wall_ns / costs->estimate_ns
+                                                        : otherwise;
+}
+
+static void add_cost(Costs *costs, bool done, double wall, double cost, double part)
+{
+    /* A block that had nothing to measure says nothing of costs. */
+    if (done && wall > 0) costs->estimate_ns += cost;
+    if (done)
+        costs->wall_ns += wall;
+    else
+        costs->left_ns += cost * (part < 1 ? 1 - part : 0);
+}
+
+/* One row of BLOCK_COSTS; gives the time left of a block that tells its own pace. */
+static double add_block(sqlite3_stmt *row, const char *experiment, Costs *all, Costs *own,
+                        EngRunStatus *out)
+{
+    bool done = sqlite3_column_int(row, 1) != 0;
+    double wall = sqlite3_column_double(row, 5), cost = sqlite3_column_double(row, 6);
+    double part = sqlite3_column_double(row, 7), since = sqlite3_column_double(row, 9);
+    bool paced = !done && since > 0 && part >= 0.1;
+    out->blocks++;
+    out->blocks_done += done;
+    out->spent_ns += (int64_t)wall;
+    if (!paced) {
+        add_cost(all, done, wall, cost, part);
+        add_cost(own, done, wall, cost, part);
+    }
+    if (sqlite3_column_int(row, 4)) {
+        out->current_block = sqlite3_column_int(row, 3);
+        out->current_segments = sqlite3_column_int(row, 2);
+        out->current_segment = sqlite3_column_int(row, 8);
+        out->current_experiment = experiment;
+    }
+    return paced && part < 1 ? (wall + since) * (1 - part) / part : 0;
+}
+
+static EngStatus read_blocks(EngDb *db, EngArena *arena, EngRunStatus *out, EngErr *err)
 {
     sqlite3_stmt *statement;
     bool row;
-    EngStatus status =
-        eng_db_query(db, &statement, err,
-                     "SELECT count(*), count(*) FILTER (WHERE state = 'done'),"
-                     " coalesce(sum(estimate_ns * segments_wanted * pairs_wanted)"
-                     "  FILTER (WHERE state <> 'done'), 0) FROM blocks WHERE run_id = ?",
-                     "s", out->run_id);
-    if (!status) status = eng_db_step(db, statement, &row, err);
+    Costs all = {0}, own[64] = {{0}};
+    int n_own = -1;
+    double left = 0;
+    const char *experiment = "";
+    out->current_block = -1;
+    out->current_experiment = "";
+    EngStatus status = eng_db_query(db, &statement, err, BLOCK_COSTS, "s", out->run_id);
+    while (!status && !(status = eng_db_step(db, statement, &row, err)) && row) {
+        if (n_own < 0 || strcmp(experiment, (const char *)sqlite3_column_text(statement, 0))) {
+            experiment = eng_db_text(arena, statement, 0);
+            if (n_own < 63) n_own++;
+        }
+        if (!experiment) {
+            sqlite3_reset(statement);
+            return no_memory(db, err);
+        }
+        left += add_block(statement, experiment, &all, &own[n_own], out);
+    }
     if (status) return status;
-    out->blocks = sqlite3_column_int(statement, 0);
-    out->blocks_done = sqlite3_column_int(statement, 1);
-    out->remaining_estimate_ns = sqlite3_column_int64(statement, 2);
-    sqlite3_reset(statement);
+    for (int i = 0; i <= n_own; i++) left += own[i].left_ns * factor(&own[i], factor(&all, 1));
+    out->remaining_estimate_ns = left < 9e18 ? (int64_t)left : INT64_MAX;
+    out->cost_factor = factor(&all, NAN);
     return eng_db_number(db, &out->n_samples, err,
                          "SELECT count(*) FROM run_points l JOIN samples s"
                          " USING (block_id, point_key) WHERE l.run_id = ?",
@@ -202,7 +276,7 @@ EngStatus eng_db_status(EngDb *db, const char *run_id, EngArena *arena, EngRunSt
     *status_out = (EngRunStatus){0};
     EngStatus status = find_run(db, run_id, arena, status_out, err);
     if (!status) status = read_counts(db, arena, status_out, err);
-    if (!status) status = read_blocks(db, status_out, err);
+    if (!status) status = read_blocks(db, arena, status_out, err);
     if (!status) status = read_lists(db, arena, status_out, err);
     return status;
 }
