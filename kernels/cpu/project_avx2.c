@@ -268,7 +268,7 @@ static void pack_x(const EngProjectProblem *p, const EngProjectArgs *args, const
         for (int64_t t = first; t < first + count; t++) {
             if (t < from || t >= to) continue;
             float *x = state->x + (size_t)first * k + (size_t)(t - first);
-            state->exact[t] = !eng_project_x_bf16(p, args, t, state->weights->min_scale, row);
+            state->exact[t] = !eng_project_x_bf16(p, args, t, state->weights, row);
             for (size_t j = 0; j < k; j++) x[j * (size_t)count] = eng_cpu_f32_of_bf16(row[j]);
         }
     }

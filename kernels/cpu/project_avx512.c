@@ -368,7 +368,7 @@ static void pack_token(const EngProjectProblem *p, const EngProjectArgs *args, c
 {
     size_t pairs = (size_t)p->k / 2, count = (size_t)tile->count;
     uint32_t *to = state->x + (size_t)tile->first * pairs + (size_t)(t - tile->first);
-    state->exact[t] = !eng_project_x_bf16(p, args, t, state->weights->min_scale, row);
+    state->exact[t] = !eng_project_x_bf16(p, args, t, state->weights, row);
     for (size_t i = 0; i < pairs; i++) memcpy(to + i * count, row + 2 * i, sizeof *to);
 }
 

@@ -101,15 +101,15 @@ static void free_entry(Entry *entry)
     eng_free(entry);
 }
 
-static int min_scale_of(const EngWeightTiles *tiles)
+static void find_scale_range(EngWeightTiles *tiles)
 {
-    int least = 127;
+    tiles->min_scale = tiles->max_scale = 127;
     for (size_t g = 0; g < (size_t)tiles->groups; g++)
         for (size_t i = 0; !tiles->exact[g] && i < (size_t)tiles->k_tiles; i++) {
             int scale = tiles->scales[g * (size_t)tiles->k_tiles + i];
-            if (scale < least) least = scale;
+            if (scale < tiles->min_scale) tiles->min_scale = scale;
+            if (scale > tiles->max_scale) tiles->max_scale = scale;
         }
-    return least;
 }
 
 static EngStatus make(const EngProblem *problem, const Key *key, Entry **out, EngErr *err)
@@ -133,7 +133,7 @@ static EngStatus make(const EngProblem *problem, const Key *key, Entry **out, En
     if (status) goto done;
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
     for (int g = 0; g < tiles->groups; g++) pack_group(p, key, tiles, g);
-    tiles->min_scale = min_scale_of(tiles);
+    find_scale_range(tiles);
 done:
     if (status) {
         free_entry(made);
@@ -233,16 +233,19 @@ int eng_weight_tiles_entries(void)
 /* ---- input and the exact path ------------------------------------------------------------------
  */
 
-/* Smallest nonzero magnitude as bf16 bits, 0xffff when all are zero. */
-ENG_CLONES static uint16_t least_magnitude(const uint16_t *bits, int k)
+/* Smallest nonzero magnitude as bf16 bits, 0xffff when all are zero, and largest finite one. */
+ENG_CLONES static void magnitudes(const uint16_t *bits, int k, uint16_t *least, uint16_t *most)
 {
-    uint16_t least = 0xffff;
+    uint16_t low = 0xffff, high = 0;
     for (int i = 0; i < k; i++) {
         uint16_t magnitude = bits[i] & 0x7fff;
         uint16_t wrapped = (uint16_t)(magnitude - 1); /* 0 becomes the largest */
-        least = wrapped < least ? wrapped : least;
+        uint16_t finite = magnitude < 0x7f80 ? magnitude : 0;
+        low = wrapped < low ? wrapped : low;
+        high = finite > high ? finite : high;
     }
-    return least == 0xffff ? least : (uint16_t)(least + 1);
+    *least = low == 0xffff ? low : (uint16_t)(low + 1);
+    *most = high;
 }
 
 /* A group whose scale is out of range does no harm when all its values are zero. */
@@ -258,7 +261,7 @@ static bool plain_groups(const uint8_t *codes, const uint8_t *scales, int groups
 }
 
 bool eng_project_x_bf16(const EngProjectProblem *p, const EngProjectArgs *args, int64_t t,
-                        int min_scale, uint16_t *out)
+                        const EngWeightTiles *tiles, uint16_t *out)
 {
     size_t k = (size_t)p->k;
     bool plain = true;
@@ -272,10 +275,13 @@ bool eng_project_x_bf16(const EngProjectProblem *p, const EngProjectArgs *args, 
         eng_cpu_decode_bf16(codes, scales, groups, out);
     }
     /* Weights are 2^(min_scale - 136) or more. With every product 2^-102 or more, what is lost
-     * below 2^-126 is under 2^-24 of any of them. */
-    int exponent = 136 - 102 - min_scale + 127;
-    uint16_t least = least_magnitude(out, p->k);
-    return plain && least >= (uint16_t)((exponent < 1 ? 1 : exponent) << 7);
+     * below 2^-126 is under 2^-24 of any of them. And k products of weights below 2^(max_scale -
+     * 118) must add up in f32. */
+    uint16_t least, most;
+    magnitudes(out, p->k, &least, &most);
+    int low = 136 - 102 - tiles->min_scale, high = 118 - tiles->max_scale + 127;
+    for (int64_t terms = 1; terms < p->k; terms *= 2) high--;
+    return plain && least >> 7 >= low + 127 && most >> 7 < high + 127;
 }
 
 static double scale_of(uint8_t byte)

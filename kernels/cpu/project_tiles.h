@@ -28,10 +28,10 @@ typedef struct EngTileOrder {
 
 typedef struct EngWeightTiles {
     int groups, k_tiles;
-    uint8_t *tiles;  /* [groups, k_tiles, 1024] */
-    uint8_t *scales; /* [groups, k_tiles]; 127 for a tile of zeros */
-    uint8_t *exact;  /* [groups], 1: compute with eng_project_exact */
-    int min_scale;   /* smallest of the groups that are not exact; 127 where there is none */
+    uint8_t *tiles;           /* [groups, k_tiles, 1024] */
+    uint8_t *scales;          /* [groups, k_tiles]; 127 for a tile of zeros */
+    uint8_t *exact;           /* [groups], 1: compute with eng_project_exact */
+    int min_scale, max_scale; /* of groups that are not exact, and 127 */
 } EngWeightTiles;
 
 /* Repacked weights of `problem` (fp8), from the process's cache or made with problem->threads.
@@ -53,7 +53,7 @@ EngStatus eng_project_tiles_supports(const EngProblem *problem, EngErr *why);
  * small that products with weights of scale `min_scale` could be lost: then use eng_project_exact.
  */
 bool eng_project_x_bf16(const EngProjectProblem *p, const EngProjectArgs *args, int64_t t,
-                        int min_scale, uint16_t *out);
+                        const EngWeightTiles *tiles, uint16_t *out);
 
 /* Outputs j0 .. j0+count of token t in double precision, written to out. scratch: 2 * k doubles. */
 void eng_project_exact(const EngProjectProblem *p, const EngProjectArgs *args, int64_t t, int j0,
