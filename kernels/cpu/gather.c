@@ -3,6 +3,21 @@
 
 #include <omp.h>
 
+/* Together they may not exceed the ring of eng_gather_bursts. */
+const EngTunable eng_cpu_gather_tunables[] = {
+    {.name = "burst",
+     .min = 1,
+     .max = ENG_GATHER_MAX_AHEAD / 2,
+     .values = "4,12,24,48",
+     .help = "rows requested back to back (default: by row size, 48 for 256 fp8 values)"},
+    {.name = "ahead",
+     .min = 1,
+     .max = ENG_GATHER_MAX_AHEAD / 2,
+     .values = "24,64",
+     .help = "rows that requests are ahead of use (default: a burst)"},
+    {.name = NULL},
+};
+
 /* Whether n bytes at multiples of `stride` from base can reach beyond the lines of their bytes 0,
  * 64, 128 and so on: rows start at multiples of the largest power of two that divides all of base,
  * stride and a line. */
@@ -41,6 +56,8 @@ void eng_cpu_gather_parts(const EngProblem *problem, const EngGatherArgs *args,
         .out = args->out,
         .out_bytes = eng_dtype_bytes(p->out, (size_t)dims),
         .state = state,
+        .burst = (unsigned)problem->tuned[0],
+        .ahead = (unsigned)problem->tuned[1],
     };
     shared.lines = (int)((shared.row_bytes + 63) / 64);
     shared.tail = crosses(table->values, shared.stride, shared.row_bytes) ||

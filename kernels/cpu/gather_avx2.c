@@ -248,6 +248,7 @@ const EngKernel eng_cpu_gather_avx2 = {
     .backend = ENG_CPU,
     .checked = true,
     .summary = "AVX2 and F16C: fp8 through half precision, bursts of 48 rows",
+    .tunables = eng_cpu_gather_tunables,
     .supports = supports,
     .cost = eng_cpu_gather_cost,
     .run = run,

@@ -33,6 +33,7 @@ typedef struct EngGatherLoop {
     int64_t from, to; /* slots */
     bool stream;      /* store past the cache: all output rows are aligned to 64 bytes */
     const void *state;
+    unsigned burst, ahead; /* settings of the variant that replace its own; 0: none */
 } EngGatherLoop;
 
 /* Writes one row; see EngGatherRow, with the loop for sizes, tables and the kind of store. */
@@ -43,6 +44,9 @@ typedef void EngGatherRowFn(const EngGatherLoop *loop, const uint8_t *values, co
 typedef void EngGatherPartFn(const EngGatherLoop *loop);
 
 #define ENG_GATHER_MAX_AHEAD 128 /* a power of two */
+
+/* Settings that any variant of these parts takes; see EngGatherLoop. */
+extern const EngTunable eng_cpu_gather_tunables[];
 
 /* Cuts the problem among threads and calls `part` in each. `state` goes to the row function;
  * stream_from: output bytes of a thread from which rows are stored past the cache. */
@@ -100,6 +104,8 @@ ENG_ALWAYS_INLINE void eng_gather_request_rows(const EngGatherLoop *loop, const 
 ENG_ALWAYS_INLINE void eng_gather_bursts(const EngGatherLoop *loop, EngGatherRowFn *row_fn,
                                          unsigned burst, unsigned ahead, EngRowKind kind)
 {
+    if (loop->burst) burst = ahead = loop->burst;
+    if (loop->ahead) ahead = loop->ahead;
     uint64_t ids[ENG_GATHER_MAX_AHEAD]; /* a ring: slot modulo its size */
     const size_t stride = kind == ENG_ROWS_SPLIT_256 ? 256 : loop->stride;
     const size_t scale_stride = kind == ENG_ROWS_SPLIT_256 ? 8 : loop->scale_stride;

@@ -162,6 +162,7 @@ const EngKernel eng_cpu_gather_portable = {
     .backend = ENG_CPU,
     .checked = true,
     .summary = "bursts of 48 rows prefetched back to back, fp8 by vectorized arithmetic",
+    .tunables = eng_cpu_gather_tunables,
     .supports = eng_cpu_gather_supports,
     .cost = eng_cpu_gather_cost,
     .run = run_portable,
