@@ -68,10 +68,11 @@ static void check(const EngKernel *kernel, int64_t tokens, int streams, int hidd
     Unaligned in = unaligned_copy(d.x, 2 * d.n_x, 2), out = unaligned_copy(NULL, 2 * d.n_x, 6);
     uint16_t *x = (uint16_t *)in.bytes, *y = in_place ? x : (uint16_t *)out.bytes;
     EngArgs args = {.u.gate = {x, y, (uint16_t *)kv.bytes, d.dead, d.gates, d.scores}};
-    assert_true(run_kernel(kernel, &d.problem, &args));
-    if (kernel->checked)
+    bool ran = run_kernel(kernel, &d.problem, &args);
+    assert_true(ran || strncmp(kernel->name, "avx", 3) == 0); /* others run everywhere */
+    if (ran && kernel->checked)
         compare(&d, y, true, kernel->name);
-    else
+    else if (ran)
         assert_memory_equal(y, d.x, 2 * d.n_x); /* the roof keeps every bit */
     free(kv.block), free(in.block), free(out.block);
     free_data(&d);
