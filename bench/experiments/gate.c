@@ -50,6 +50,8 @@ static const EngMetricDef g_metrics[] = {
     {"mean_dgate", "", 0, "none", "mean of d gate / d score (synthetic hidden states)"},
     {"divergence_sign", "", 0, "none", "most that a gate differs from the sign formula's"},
     {"divergence_plain", "", 0, "none", "most that a gate differs from the plain formula's"},
+    {"flops", "flop", 0, "none", "arithmetic of one call, from its shape (EngKernel.cost)"},
+    {"moved_bytes", "B", 0, "none", "bytes one call must read and write, from its shape"},
 };
 
 typedef struct Stats {
@@ -339,6 +341,7 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     values[6] = none ? NAN : state->stats.mean_dgate;
     values[7] = none ? NAN : state->stats.divergence_sign;
     values[8] = none ? NAN : state->stats.divergence_plain;
+    eng_runner_cost(&state->runner, &values[9], &values[10]);
 }
 
 static int bin_of(double x, double lo, double hi, int n)
@@ -378,7 +381,7 @@ const EngExperiment eng_experiment_gate = {
     .metrics = g_metrics,
     .n_metrics = sizeof g_metrics / sizeof *g_metrics,
     .op = ENG_OP_GATE,
-    .tunables = eng_tunable_threads,
+    .tunables = eng_tunable_placement,
     .check = check,
     .need = need,
     .estimate_ns = estimate_ns,

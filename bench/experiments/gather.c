@@ -40,6 +40,8 @@ static const EngMetricDef g_metrics[] = {
     {"output_bytes", "B", 0, "none", "bytes stored by one call, scales included"},
     {"working_set_bytes", "B", 0, "none",
      "distinct rows of all windows timed x row bytes: what a cache would have to hold"},
+    {"flops", "flop", 0, "none", "arithmetic of one call, from its shape (EngKernel.cost)"},
+    {"moved_bytes", "B", 0, "none", "bytes one call must read and write, from its shape"},
 };
 
 typedef struct State {
@@ -236,6 +238,7 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     values[7] = state->bytes.lines;
     values[8] = (double)state->output_bytes;
     values[9] = state->bytes.working_set;
+    eng_runner_cost(&state->runner, &values[10], &values[11]);
 }
 
 const EngExperiment eng_experiment_gather = {
@@ -246,7 +249,7 @@ const EngExperiment eng_experiment_gather = {
     .metrics = g_metrics,
     .n_metrics = sizeof g_metrics / sizeof *g_metrics,
     .op = ENG_OP_GATHER,
-    .tunables = eng_tunable_threads,
+    .tunables = eng_tunable_placement,
     .check = check,
     .need = need,
     .estimate_ns = estimate_ns,

@@ -15,6 +15,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/str.h"
 #include "bench/experiments/axes.h"
 #include "bench/experiments/ladder_memory.h"
 #include "bench/experiments/shape.h"
@@ -43,7 +44,8 @@ static const EngAxisDef g_axes[] = {
     {"line", ENG_AXIS_WORD, "64", "", 0, 0, g_words_line,
      "what a load brings in: a line, or the 5 lines of an fp8 row, split or packed"},
     {"access", ENG_AXIS_WORD, "chains", "", 0, 0, NULL,
-     "chains; read: row ids known in advance; or the name of a roof of gather"},
+     "chains; chains8 and so on: that many chains; read: row ids known in advance; or a roof of "
+     "gather"},
     {"tokens", ENG_AXIS_INT, "256", "tokens", 1, 65536, NULL,
      "per call, of 24 rows: for read and roofs"},
     {"out", ENG_AXIS_WORD, "bf16", "", 0, 0, g_words_out, "type of the output: for roofs"},
@@ -91,8 +93,13 @@ typedef struct State {
 static EngStatus read_access(const EngPoint *point, Config *c, EngErr *err)
 {
     const char *word = eng_point_word(point, "access");
+    int64_t chains;
     if (!strcmp(word, "chains") || !strcmp(word, "read")) {
         c->access = *word == 'c' ? ACCESS_CHAINS : ACCESS_READ;
+        return ENG_OK;
+    }
+    if (!strncmp(word, "chains", 6) && eng_parse_i64(word + 6, &chains) && chains > 0) {
+        c->chains = chains > ENG_LADDER_MAX_CHAINS ? ENG_LADDER_MAX_CHAINS + 1 : (int)chains;
         return ENG_OK;
     }
     c->access = ACCESS_ROOF;
@@ -126,8 +133,8 @@ static EngStatus read_config(const EngPoint *point, Config *c, EngErr *err)
                   .out = (EngDtype)eng_dtype_parse(eng_point_word(point, "out"))};
     EngStatus status = read_access(point, c, err);
     if (status) return status;
-    if (c->chains & (c->chains - 1))
-        return ENG_FAIL(err, ENG_USAGE, "chains %d: a power of two up to %d is wanted", c->chains,
+    if (c->chains > ENG_LADDER_MAX_CHAINS || c->chains & (c->chains - 1))
+        return ENG_FAIL(err, ENG_USAGE, "chains in number must be a power of two up to %d",
                         ENG_LADDER_MAX_CHAINS);
     int64_t slots = (int64_t)(c->bytes / eng_ladder_bytes(c->line));
     int64_t least = c->access == ACCESS_CHAINS ? (int64_t)c->threads * c->chains : 1;

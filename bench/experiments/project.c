@@ -35,6 +35,8 @@ static const EngMetricDef g_metrics[] = {
     {"cpu_us", "us", -1, "cpu", "CPU time of one call (busiest thread)"},
     {"wall_us", "us", -1, "wall", "wall time of one call"},
     {"us_per_token", "us", -1, "cpu", "CPU time per token"},
+    {"flops", "flop", 0, "none", "arithmetic of one call, from its shape (EngKernel.cost)"},
+    {"moved_bytes", "B", 0, "none", "bytes one call must read and write, from its shape"},
 };
 
 typedef struct State {
@@ -222,6 +224,7 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     values[2] = cpu_ns * 1e-3;
     values[3] = eng_wall_ns(timing) * 1e-3;
     values[4] = cpu_ns * 1e-3 / tokens;
+    eng_runner_cost(&state->runner, &values[5], &values[6]);
 }
 
 const EngExperiment eng_experiment_project = {
@@ -232,7 +235,7 @@ const EngExperiment eng_experiment_project = {
     .metrics = g_metrics,
     .n_metrics = sizeof g_metrics / sizeof *g_metrics,
     .op = ENG_OP_PROJECT,
-    .tunables = eng_tunable_threads,
+    .tunables = eng_tunable_placement,
     .check = check,
     .need = need,
     .estimate_ns = estimate_ns,

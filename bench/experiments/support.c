@@ -32,6 +32,14 @@ EngStatus eng_runner_run(const EngRunner *runner, const EngArgs *args, EngErr *e
     return runner->kernel->run(runner->state, &runner->problem, args, err);
 }
 
+void eng_runner_cost(const EngRunner *runner, double *flops, double *moved_bytes)
+{
+    EngCost cost = {0};
+    runner->kernel->cost(&runner->problem, &cost);
+    *flops = cost.flops;
+    *moved_bytes = cost.read_bytes + cost.write_bytes;
+}
+
 bool eng_kernel_unchecked(const EngKernel *kernel)
 {
     return kernel->roof && !kernel->checked;

@@ -17,6 +17,8 @@ typedef struct EngRunner {
 EngStatus eng_runner_open(EngRunner *runner, const EngKernel *kernel, const EngProblem *problem,
                           EngErr *err);
 void eng_runner_close(EngRunner *runner); /* accepts an empty one */
+/* What one run must do, from its shape alone: arithmetic, and bytes read and written together. */
+void eng_runner_cost(const EngRunner *runner, double *flops, double *moved_bytes);
 EngStatus eng_runner_run(const EngRunner *runner, const EngArgs *args, EngErr *err);
 
 /* A roof without `checked` moves bytes and computes nothing: no oracle applies. */

@@ -54,6 +54,9 @@ static void test_ladder_lives(void **unused)
                 live(&point, values);
                 assert_true(values[0] > 0 && values[4] > 0);
             }
+            EngPoint named = ladder_point("chains16", lines[l], "1", threads[t]);
+            live(&named, values); /* 16 chains, whatever the axis chains says */
+            assert_true(fabs(values[4] / values[0] - 16 * (l ? 5 : 1)) < 1e-9);
             EngPoint point = ladder_point("read", lines[l], "1", threads[t]);
             live(&point, values);
             assert_true(isnan(values[4])); /* no chain, no hop */
@@ -111,6 +114,8 @@ static void test_refusals(void **unused)
     } cases[] = {
         {"chains", "3", ENG_USAGE, "power of two"},
         {"access", "random", ENG_USAGE, "random"},
+        {"access", "chains12", ENG_USAGE, "power of two"},
+        {"access", "chains128", ENG_USAGE, "power of two"},
         {"bytes", "128", ENG_UNSUPPORTED, "too few"},
         {"access", "roof_copy_d0", ENG_UNSUPPORTED, "line"},
     };
