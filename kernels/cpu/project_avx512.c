@@ -27,32 +27,23 @@
 #define UNROLL _Pragma("GCC unroll 32")
 
 /* Tokens of a register tile: two sums each, beside tables and operands. */
-#ifndef FUSED_M
-#define FUSED_M 10 /* where weights are expanded on the way */
-#endif
-#ifndef PLAIN_M
-#define PLAIN_M 14
-#endif
-#ifndef DIRECT_M
+#define FUSED_M  10 /* where weights are expanded on the way */
+#define PLAIN_M  14
 #define DIRECT_M 11 /* up to here one tile is enough; one more is spilled, at little cost */
-#endif
-#ifndef CHUNK
-#define CHUNK 16 /* tiles along k: their expanded weights (32 KB) stay in the nearest cache */
-#endif
-#ifndef BLOCK_M
-#define BLOCK_M 256 /* tokens whose chunk of x and sums stay in the second-level cache */
-#endif
-#ifndef BLOCK_GROUPS
-#define BLOCK_GROUPS 4 /* groups of outputs that use a chunk of x together; at most */
-#endif
-#ifndef WHOLE_X_BYTES
-#define WHOLE_X_BYTES (768 << 10) /* x up to this size stays in the cache as a whole */
-#endif
-#ifndef AHEAD
-#define AHEAD 8192 /* bytes of weights asked for early */
-#endif
 
-#define PAIRS (ENG_TILE / 2) /* pairs of inputs in a tile */
+/* What `engram tune` may change. The defaults are the best of a search at 25,600 x 6,144. */
+enum { AHEAD, CHUNK, BLOCK, GROUPS };
+static const EngTunable g_tunables[] = {
+    {"ahead", 1, 4096, 128, "16,32,64,128,256", "lines of weights asked for early"},
+    {"chunk", 1, 64, 16, "4,8,12,16,24", "tiles of 32 inputs expanded at a time"},
+    {"block", 32, 4096, 256, "128,256,512", "tokens between two expansions"},
+    {"groups", 1, 64, 0, "1,2,4,8", "groups of 32 outputs that share an input in the cache"},
+    {0},
+};
+#define GROUPS_DEFAULT 4
+#define WHOLE_X_BYTES  (768 << 10) /* x up to this size stays in the cache: groups 1 */
+
+#define PAIRS          (ENG_TILE / 2) /* pairs of inputs in a tile */
 
 /* Upper bytes of codes 0 .. 127, then lower bytes. */
 typedef struct Table {
@@ -143,7 +134,8 @@ typedef struct Job {
     const uint32_t *x;    /* [k_tiles * 16, m] pairs */
     uint32_t *panel;      /* [k_tiles * 16, 32] words: expanded weights, written or read */
     float *kept;          /* [m, 32] sums before and after; not used where start and end are set */
-    const uint8_t *ahead; /* what to fetch meanwhile */
+    const uint8_t *ahead; /* what a plain tile fetches meanwhile */
+    size_t codes_ahead;   /* bytes a fused one fetches early */
     bool start, end;      /* whether k starts or ends here: sums are 0 or go to the output */
     uint8_t *out;
     size_t out_stride;
@@ -174,17 +166,18 @@ INLINE void end_sums(const Job *job, const int m, const __m512 *sums)
 INLINE void fused(const Job *job, const int m, const int chains, const bool keep)
 {
     __m512 sums[4 * FUSED_M + 8];
-    const uint8_t *codes = job->tiles;
+    const uint8_t *codes = job->tiles, *codes_ahead = codes + job->codes_ahead;
     const uint32_t *x = job->x;
     uint32_t *panel = job->panel;
     start_sums(job, m, sums);
     UNROLL for (int i = 2 * m; i < 2 * m * chains; i++) sums[i] = _mm512_setzero_ps();
     for (int tile = 0; tile < job->k_tiles; tile++) {
         Tables tables = load_tables(job->scales[tile]);
-        for (int quad = 0; quad < ENG_TILE / 4; quad++, codes += 128, x += 2 * m) {
+        for (int quad = 0; quad < ENG_TILE / 4;
+             quad++, codes += 128, codes_ahead += 128, x += 2 * m) {
             __m512i w[2][2];
-            _mm_prefetch(codes + AHEAD, _MM_HINT_T0);
-            _mm_prefetch(codes + AHEAD + 64, _MM_HINT_T0);
+            _mm_prefetch(codes_ahead, _MM_HINT_T0);
+            _mm_prefetch(codes_ahead + 64, _MM_HINT_T0);
             expand(codes, &tables, &w[0][0], &w[1][0]);
             expand(codes + 64, &tables, &w[0][1], &w[1][1]);
             if (keep) {
@@ -271,10 +264,10 @@ typedef struct State {
     uint8_t *exact;  /* [tokens], 1: computed by eng_project_exact */
     uint16_t *rows;  /* [threads, k] scratch */
     double *wide;    /* [threads, 2 * k] scratch */
-    uint32_t *panel; /* [threads, CHUNK * 16, 32] */
+    uint32_t *panel; /* [threads, chunk * 16, 32] */
     float *kept;     /* [threads, block_groups, tokens of a block, 32] */
-    int block_groups;
     size_t block_tokens;
+    int ahead, chunk, block, block_groups; /* settings */
 } State;
 
 static void destroy(void *opaque)
@@ -295,7 +288,7 @@ static void destroy(void *opaque)
 /* Cuts tokens into blocks, and each into one fused tile and plain ones of nearly equal size. */
 static void cut_tokens(int64_t tokens, State *state)
 {
-    int64_t blocks = (tokens + BLOCK_M - 1) / BLOCK_M, from, to;
+    int64_t blocks = (tokens + state->block - 1) / state->block, from, to;
     if (state->direct) {
         state->tiles[0] = (TokenTile){0, (int)tokens, true};
         state->n_tiles = tokens > 0;
@@ -319,7 +312,7 @@ static EngStatus allocate(const EngProblem *problem, State *state, EngErr *err)
 {
     const EngProjectProblem *p = &problem->u.project;
     size_t tokens = (size_t)p->tokens, k = (size_t)p->k, threads = (size_t)problem->threads;
-    EngStatus status = eng_alloc_or((void **)&state->tiles, tokens / PLAIN_M + tokens / BLOCK_M + 4,
+    EngStatus status = eng_alloc_or((void **)&state->tiles, tokens / PLAIN_M + tokens / 32 + 4,
                                     2 * sizeof *state->tiles, "token tiles", err);
     if (status) return status;
     cut_tokens(p->tokens, state);
@@ -332,13 +325,24 @@ static EngStatus allocate(const EngProblem *problem, State *state, EngErr *err)
             eng_alloc_or((void **)&state->wide, threads, 2 * k * sizeof *state->wide, "row", err);
     if (status || state->direct) return status;
     eng_cpu_huge_pages(state->x, tokens * k * sizeof(uint16_t));
-    state->block_groups = tokens * k * sizeof(uint16_t) <= WHOLE_X_BYTES ? 1 : BLOCK_GROUPS;
-    status = eng_alloc_or((void **)&state->panel, threads,
-                          CHUNK * PAIRS * ENG_TILE * sizeof *state->panel, "panels", err);
+    status =
+        eng_alloc_or((void **)&state->panel, threads,
+                     (size_t)state->chunk * PAIRS * ENG_TILE * sizeof *state->panel, "panels", err);
     if (!status)
         status = eng_alloc_or((void **)&state->kept, threads * (size_t)state->block_groups,
                               state->block_tokens * ENG_TILE * sizeof *state->kept, "sums", err);
     return status;
+}
+
+static void take_settings(const EngProblem *problem, State *state)
+{
+    const EngProjectProblem *p = &problem->u.project;
+    const int *tuned = problem->tuned;
+    bool whole = (size_t)p->tokens * (size_t)p->k * sizeof(uint16_t) <= WHOLE_X_BYTES;
+    state->ahead = tuned[AHEAD] ? tuned[AHEAD] : g_tunables[AHEAD].def;
+    state->chunk = tuned[CHUNK] ? tuned[CHUNK] : g_tunables[CHUNK].def;
+    state->block = tuned[BLOCK] ? tuned[BLOCK] : g_tunables[BLOCK].def;
+    state->block_groups = tuned[GROUPS] ? tuned[GROUPS] : whole ? 1 : GROUPS_DEFAULT;
 }
 
 static EngStatus create(const EngProblem *problem, void **out, EngErr *err)
@@ -349,6 +353,7 @@ static EngStatus create(const EngProblem *problem, void **out, EngErr *err)
     if (status) goto done;
     pthread_once(&g_once, fill_tables);
     state->direct = p->tokens <= DIRECT_M;
+    take_settings(problem, state);
     status = allocate(problem, state, err);
     if (status) goto done;
     if (p->tokens)
@@ -395,6 +400,7 @@ static Job job_of(const EngProjectProblem *p, const EngProjectArgs *args, const 
     return (Job){.tiles = w->tiles + at * ENG_TILE_BYTES,
                  .scales = w->scales + at,
                  .k_tiles = k_tiles,
+                 .codes_ahead = (size_t)state->ahead * 64,
                  .x = state->x + x_at,
                  .start = k0 == 0,
                  .end = k0 + k_tiles == w->k_tiles,
@@ -409,7 +415,7 @@ static const TokenTile *run_chunk(const EngProjectProblem *p, const EngProjectAr
                                   const State *state, const TokenTile *block, int64_t group, int k0,
                                   uint32_t *panel, float *kept)
 {
-    int left = state->weights->k_tiles - k0, k_tiles = left < CHUNK ? left : CHUNK;
+    int left = state->weights->k_tiles - k0, k_tiles = left < state->chunk ? left : state->chunk;
     const TokenTile *tile = block;
     for (; tile < state->tiles + state->n_tiles && (tile == block || !tile->starts_block); tile++) {
         Job job = job_of(p, args, state, tile, group, k0, k_tiles);
@@ -427,13 +433,13 @@ static const TokenTile *run_chunk(const EngProjectProblem *p, const EngProjectAr
 static void run_blocks(const EngProjectProblem *p, const EngProjectArgs *args, const State *state,
                        int64_t from, int64_t to, int thread)
 {
-    uint32_t *panel = state->panel + (size_t)thread * CHUNK * PAIRS * ENG_TILE;
+    uint32_t *panel = state->panel + (size_t)(thread * state->chunk) * PAIRS * ENG_TILE;
     size_t kept_size = state->block_tokens * ENG_TILE;
     float *kept = state->kept + (size_t)(thread * state->block_groups) * kept_size;
     const TokenTile *block = state->tiles, *next = block;
     for (; block < state->tiles + state->n_tiles; block = next)
         for (int64_t g0 = from; g0 < to; g0 += state->block_groups)
-            for (int k0 = 0; k0 < state->weights->k_tiles; k0 += CHUNK)
+            for (int k0 = 0; k0 < state->weights->k_tiles; k0 += state->chunk)
                 for (int64_t g = g0; g < to && g < g0 + state->block_groups; g++)
                     next = run_chunk(p, args, state, block, g, k0, panel,
                                      kept + (size_t)(g - g0) * kept_size);
@@ -487,6 +493,7 @@ const EngKernel eng_cpu_project_avx512 = {
     .checked = true,
     .summary = "fp8 weights become bf16 in registers and a small panel; bf16 dot instructions",
     .source = __FILE__,
+    .tunables = g_tunables,
     .supports = supports,
     .cost = eng_cpu_project_cost,
     .create = create,

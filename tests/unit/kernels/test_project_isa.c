@@ -140,6 +140,27 @@ static void test_threads(void **state)
     }
 }
 
+/* Settings change speed, not bits. */
+static void test_settings(void **state)
+{
+    static const char *const settings[] = {"avx512@ahead=1@chunk=1@block=32@groups=1",
+                                           "avx512@chunk=64@groups=64@block=4096",
+                                           "avx512@chunk=5@groups=3@block=33"};
+    const EngKernel *kernel = eng_kernel_find(ENG_OP_PROJECT, "avx512");
+    (void)state;
+    for (int i = 0; kernel && i < LENGTH_OF(settings); i++) {
+        Data d = make_data(ENG_FP8, ENG_F32, 101, 224, 576, 2);
+        Unaligned plain, tuned;
+        EngErr err;
+        bool ran = check("avx512", &d, &plain);
+        assert_int_equal(eng_kernel_settings(kernel, settings[i], d.problem.tuned, &err), ENG_OK);
+        check("avx512", &d, &tuned);
+        if (ran) assert_memory_equal(plain.bytes, tuned.bytes, 101 * 224 * 4);
+        free(plain.block), free(tuned.block);
+        free_data(&d);
+    }
+}
+
 /* NaN codes and infinities, one at a time, in a product for few and for many tokens. */
 static void test_nonfinite(void **state)
 {
@@ -267,7 +288,7 @@ int main(void)
         cmocka_unit_test(test_threads),        cmocka_unit_test(test_nonfinite),
         cmocka_unit_test(test_extreme_scales), cmocka_unit_test(test_infinity_times_zero),
         cmocka_unit_test(test_tiny_values),    cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_cache),          cmocka_unit_test(test_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
