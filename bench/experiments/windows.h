@@ -20,8 +20,8 @@ typedef struct EngWindows {
     int64_t next;          /* of the rotation */
 } EngWindows;
 
-/* Windows for `tokens`: at least 16 (4 above 16,384 tokens, where one window's rows exceed any
- * cache), more when they are short, so that about 16,384 tokens are cycled through. */
+/* Windows for `tokens`: at least 8 (4 above 16,384 tokens, where one window's rows exceed any
+ * cache), more when they are short, so that about 131,072 tokens are cycled through. */
 int64_t eng_windows_count(int64_t tokens);
 
 /* Seeded positions, `reach` = max_order - 1 ids of history before each. The rotation starts at a

@@ -34,10 +34,10 @@ static void test_idset(void **unused)
 static void test_counts(void **unused)
 {
     (void)unused;
-    assert_int_equal(eng_windows_count(1), 16384);
-    assert_int_equal(eng_windows_count(64), 256);
-    assert_int_equal(eng_windows_count(1024), 16);
-    assert_int_equal(eng_windows_count(16384), 16);
+    assert_int_equal(eng_windows_count(1), 131072);
+    assert_int_equal(eng_windows_count(64), 2048);
+    assert_int_equal(eng_windows_count(1024), 128);
+    assert_int_equal(eng_windows_count(16384), 8);
     assert_int_equal(eng_windows_count(16385), 4);
 }
 
