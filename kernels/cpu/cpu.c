@@ -25,11 +25,13 @@ const EngKernel *const eng_cpu_kernels[] = {
     &eng_cpu_gather_roof_d0,
     &eng_cpu_gather_roof_d16,
     &eng_cpu_gather_roof_d48,
+    &eng_cpu_gather_roof_g12,
     &eng_cpu_gather_roof_g24,
     &eng_cpu_gather_roof_g48,
     &eng_cpu_gather_roof_g64,
     &eng_cpu_gather_roof_d48_nt,
     &eng_cpu_gather_roof_g4_nt,
+    &eng_cpu_gather_roof_g12_nt,
     &eng_cpu_gather_roof_g48_nt,
 
     &eng_cpu_project_portable,

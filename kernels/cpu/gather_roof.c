@@ -99,7 +99,7 @@ static Shape shape_of(const EngGatherLoop *loop)
     return (Shape){(int)lines, (int)(out_lines / lines)};
 }
 
-/* Constants for rows of 256 fp8 values; any other shape with the values at run time. */
+/* Constants for rows of 256 fp8 or bf16 values; any other shape with the values at run time. */
 #define SHAPED(name, TARGET, PUT, STREAM, LINES, TIMES)                                            \
     ENG_ALWAYS_INLINE TARGET void row_##name(const EngGatherLoop *loop, const uint8_t *values,     \
                                              const uint8_t *scales, uint8_t *out,                  \
@@ -117,6 +117,10 @@ static Shape shape_of(const EngGatherLoop *loop)
     }
 
 #define PARTS(name, TARGET, PUT)                                                                   \
+    SHAPED(name##_1, TARGET, PUT, false, 4, 1)                                                     \
+    SHAPED(name##_1_stream, TARGET, PUT, true, 4, 1)                                               \
+    SHAPED(name##_8, TARGET, PUT, false, 8, 1)                                                     \
+    SHAPED(name##_8_stream, TARGET, PUT, true, 8, 1)                                               \
     SHAPED(name##_2, TARGET, PUT, false, 4, 2)                                                     \
     SHAPED(name##_2_stream, TARGET, PUT, true, 4, 2)                                               \
     SHAPED(name##_4, TARGET, PUT, false, 4, 4)                                                     \
@@ -126,7 +130,11 @@ static Shape shape_of(const EngGatherLoop *loop)
     static void part_##name(const EngGatherLoop *loop)                                             \
     {                                                                                              \
         Shape shape = shape_of(loop);                                                              \
-        if (shape.lines == 4 && shape.times == 2)                                                  \
+        if (shape.lines == 4 && shape.times == 1)                                                  \
+            (loop->stream ? part_##name##_1_stream : part_##name##_1)(loop);                       \
+        else if (shape.lines == 8 && shape.times == 1)                                             \
+            (loop->stream ? part_##name##_8_stream : part_##name##_8)(loop);                       \
+        else if (shape.lines == 4 && shape.times == 2)                                             \
             (loop->stream ? part_##name##_2_stream : part_##name##_2)(loop);                       \
         else if (shape.lines == 4 && shape.times == 4)                                             \
             (loop->stream ? part_##name##_4_stream : part_##name##_4)(loop);                       \
@@ -178,6 +186,8 @@ static void part(const EngGatherLoop *loop)
 ROOF(d0, "roof_copy_d0", 1, 0, false, "no prefetch");
 ROOF(d16, "roof_copy_d16", 1, 16, false, "16 rows ahead");
 ROOF(d48, "roof_copy_d48", 1, 48, false, "48 rows ahead");
+ROOF(g12, "roof_copy_g12", 12, 12, false, "bursts of 12 rows");
+ROOF(g12_nt, "roof_copy_g12_nt", 12, 12, true, "bursts of 12 rows, stored past the caches");
 ROOF(g24, "roof_copy_g24", 24, 24, false, "bursts of 24 rows");
 ROOF(g48, "roof_copy_g48", 48, 48, false, "bursts of 48 rows");
 ROOF(g64, "roof_copy_g64", 64, 64, false, "bursts of 64 rows");
