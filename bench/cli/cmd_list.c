@@ -39,7 +39,13 @@ static EngStatus list_kernels(EngErr *err)
             eng_table_text(table, kernels[i]->name);
             eng_table_text(table, eng_backend_name(kernels[i]->backend));
             eng_table_text(table, kernels[i]->roof ? "roof" : "");
-            eng_table_text(table, kernels[i]->summary);
+            char text[512];
+            size_t used = (size_t)snprintf(text, sizeof text, "%s", kernels[i]->summary);
+            const EngTunable *t = kernels[i]->tunables;
+            for (int k = 0; t && k < ENG_MAX_TUNABLES && t[k].name && used < sizeof text; k++)
+                used += (size_t)snprintf(text + used, sizeof text - used, "%s@%s=%d..%d",
+                                         k ? "" : "; ", t[k].name, t[k].min, t[k].max);
+            eng_table_text(table, text);
         }
     }
     if (!status) status = eng_table_print(table, stdout, err);

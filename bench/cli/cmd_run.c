@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "bench/cli/table.h"
 #include "bench/cli/verbs.h"
+#include "bench/cli/worth.h"
 #include "bench/core/runner.h"
 #include "bench/experiments/experiments.h"
 
@@ -116,15 +117,16 @@ static void variant_text(const EngSummaryRow *row, char *out, size_t size)
     if (kernel && kernel->roof) snprintf(out + used, size - used, " (roof)");
 }
 
-static EngStatus print_points(const EngSummaryRow *rows, int n, EngErr *err)
+/* worth: per row, NULL when the database has no chain to tell it by. */
+static EngStatus print_points(const EngSummaryRow *rows, int n, const EngWorth *worth, EngErr *err)
 {
     static const EngTableColumn columns[] = {{"experiment", false}, {"axes not at default", false},
                                              {"variant", false},    {"metric", false},
                                              {"median", true},      {"95 % interval", true},
                                              {"n", true},           {"% of roof", true},
-                                             {"outcome", false}};
+                                             {"outcome", false},    {"roof for chain", true}};
     EngTextTable *table;
-    EngStatus status = eng_table_create(&table, columns, 9, err);
+    EngStatus status = eng_table_create(&table, columns, worth ? 10 : 9, err);
     for (int i = 0; i < n && !status; i++) {
         const EngSummaryRow *r = &rows[i];
         char axes[256];
@@ -146,6 +148,10 @@ static EngStatus print_points(const EngSummaryRow *rows, int n, EngErr *err)
         else
             eng_table_printf(table, "%.0f", r->percent_of_roof);
         eng_table_text(table, r->outcome);
+        if (worth) {
+            eng_worth_text(&worth[i], axes, sizeof axes);
+            eng_table_text(table, axes);
+        }
     }
     if (!status) status = eng_table_print(table, stdout, err);
     eng_table_free(table);
@@ -201,10 +207,13 @@ static EngStatus print_result(EngCli *cli, const EngRunResult *result, int *code
     if (!arena) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for the result");
     EngStatus status = eng_db_open(eng_cli_text(cli, "db"), ENG_DB_READ, &db, err);
     if (!status) status = eng_db_summary(db, result->run_id, NULL, NULL, arena, &rows, &n, err);
-    if (!status)
-        status = wanted_rows(rows, n) <= FULL_TABLE_ROWS ? print_points(rows, n, err)
-                                                         : print_experiments(rows, n, err);
+    EngWorth *worth = NULL;
     if (!status) status = eng_db_status(db, result->run_id, arena, &run, err);
+    if (!status) status = eng_worth_of_rows(db, run.machine_id, rows, n, arena, &worth, err);
+    if (!status)
+        status = wanted_rows(rows, n) <= FULL_TABLE_ROWS ? print_points(rows, n, worth, err)
+                                                         : print_experiments(rows, n, err);
+    if (!status && worth) eng_worth_print(rows, n, worth);
     if (!status) {
         printf("\nrun %.8s in %s: %d points measured (%d of them found from before), %d skipped, "
                "%d failed, %d wrong\n",

@@ -150,3 +150,23 @@ void eng_variant_text(const char *axes_json, char *out, size_t size)
     snprintf(out, size, "%s", variant ? variant : "");
     json_decref(axes);
 }
+
+bool eng_axes_word(const char *axes_json, const char *axis, char *out, size_t size)
+{
+    json_t *axes = json_loads(axes_json, 0, NULL);
+    const char *word = json_string_value(json_object_get(axes, axis));
+    bool found = word != NULL;
+    if (found) snprintf(out, size, "%s", word);
+    json_decref(axes);
+    return found;
+}
+
+bool eng_axes_int(const char *axes_json, const char *axis, int64_t *value)
+{
+    json_t *axes = json_loads(axes_json, 0, NULL);
+    const json_t *found = json_object_get(axes, axis);
+    bool is_int = json_is_integer(found);
+    if (is_int) *value = json_integer_value(found);
+    json_decref(axes);
+    return is_int;
+}

@@ -26,6 +26,9 @@ void eng_table_free(EngTextTable *table); /* accepts NULL */
  * variant. */
 void eng_axes_text(const EngExperimentList *list, const char *experiment, const char *axes_json,
                    char *out, size_t size);
+/* One axis of a JSON object of axes; false when it is not there or of another type. */
+bool eng_axes_word(const char *axes_json, const char *axis, char *out, size_t size);
+bool eng_axes_int(const char *axes_json, const char *axis, int64_t *value);
 /* The kernel variant in a JSON object of axes, "" when it has none. */
 void eng_variant_text(const char *axes_json, char *out, size_t size);
 

@@ -13,8 +13,8 @@ static EngStatus no_memory(EngDb *db, EngErr *err)
 }
 
 #define PAIRS_OF_RUN                                                                               \
-    " FROM run_points l JOIN points p USING (point_key) JOIN samples s USING (block_id, "          \
-    "point_key)"                                                                                   \
+    " FROM run_points l JOIN points p USING (point_key)"                                           \
+    " JOIN samples s USING (block_id, point_key) JOIN block_points b USING (block_id, point_key)"  \
     " WHERE l.run_id = ?1 AND (?2 IS NULL OR l.point_key = ?2) AND s.traced = 0"
 
 EngStatus eng_db_pairs(EngDb *db, const char *run_id, const char *point_key, EngArena *arena,
@@ -34,12 +34,13 @@ EngStatus eng_db_pairs(EngDb *db, const char *run_id, const char *point_key, Eng
     EngPairSample *samples = eng_arena_alloc(arena, (size_t)n_samples * sizeof *samples);
     EngPairPoint *points = eng_arena_alloc(arena, (size_t)n_keys * sizeof *points);
     if (!samples || !points) return no_memory(db, err);
-    status = eng_db_query(
-        db, &statement, err,
-        "SELECT l.point_key, p.variant, p.is_roof, s.segment, s.pair,"
-        " 1.0 * s.wall_ns / s.inner_iterations, 1.0 * s.cpu_ns / s.inner_iterations" PAIRS_OF_RUN
-        " ORDER BY l.point_key, s.segment, s.pair",
-        "ss", run_id, point_key);
+    status =
+        eng_db_query(db, &statement, err,
+                     "SELECT l.point_key, p.variant, p.is_roof, s.segment, s.pair,"
+                     " 1.0 * s.wall_ns / s.inner_iterations, 1.0 * s.cpu_ns / s.inner_iterations,"
+                     " b.outcome, dense_rank() OVER (ORDER BY l.block_id)" PAIRS_OF_RUN
+                     " ORDER BY l.point_key, s.segment, s.pair",
+                     "ss", run_id, point_key);
     while (!status && !(status = eng_db_step(db, statement, &row, err)) && row && at < n_samples) {
         const char *key = (const char *)sqlite3_column_text(statement, 0);
         EngPairPoint *point = *n_points ? &points[*n_points - 1] : NULL;
@@ -50,12 +51,16 @@ EngStatus eng_db_pairs(EngDb *db, const char *run_id, const char *point_key, Eng
                                     .variant = eng_db_text(arena, statement, 1),
                                     .is_roof = sqlite3_column_int(statement, 2) != 0,
                                     .samples = &samples[at]};
+            const char *outcome = (const char *)sqlite3_column_text(statement, 7);
+            for (EngOutcome o = ENG_OUTCOME_MEASURED; outcome && o <= ENG_OUTCOME_WRONG; o++)
+                if (!strcmp(eng_outcome_name(o), outcome)) point->outcome = o;
             if (!point->point_key || !point->variant) {
                 sqlite3_reset(statement);
                 return no_memory(db, err);
             }
         }
-        samples[at++] = (EngPairSample){.segment = sqlite3_column_int(statement, 3),
+        samples[at++] = (EngPairSample){.block = sqlite3_column_int(statement, 8),
+                                        .segment = sqlite3_column_int(statement, 3),
                                         .pair = sqlite3_column_int(statement, 4),
                                         .wall_ns = sqlite3_column_double(statement, 5),
                                         .cpu_ns = sqlite3_column_double(statement, 6)};

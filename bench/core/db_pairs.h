@@ -4,8 +4,10 @@
 
 #include "bench/core/db.h"
 
-/* One untraced sample, per inner iteration. */
+/* One untraced sample, per inner iteration. Samples are a pair when block, segment and pair agree.
+ */
 typedef struct EngPairSample {
+    int block; /* the run's blocks numbered from 1 */
     int segment, pair;
     double wall_ns, cpu_ns;
 } EngPairSample;
@@ -13,6 +15,7 @@ typedef struct EngPairSample {
 typedef struct EngPairPoint {
     const char *point_key, *variant;
     bool is_roof;
+    EngOutcome outcome;           /* NONE: its block is not finished */
     const EngPairSample *samples; /* by segment, then pair */
     int n;
 } EngPairPoint;

@@ -5,7 +5,8 @@
 
 #include "base/mem.h"
 
-#define FIRST_ROUNDS 6 /* per candidate in the first stage, in two lifetimes */
+#define FIRST_ROUNDS 6  /* per candidate in the first stage, in two lifetimes */
+#define MOST_ROUNDS  54 /* of any stage but the last */
 #define FINALISTS    3
 
 static double at(const EngRounds *rounds, int round, int candidate)
@@ -13,12 +14,14 @@ static double at(const EngRounds *rounds, int round, int candidate)
     return rounds->times[(size_t)round * (size_t)rounds->n_candidates + (size_t)candidate];
 }
 
-/* Median of a round's times; uses `scratch` [n_candidates]. */
+/* Median of a round's times; uses `scratch` [n_candidates]. A round that only one of several
+ * candidates took part in compares nothing: NAN. */
 static double round_median(const EngRounds *rounds, int round, double *scratch)
 {
     size_t n = 0;
     for (int c = 0; c < rounds->n_candidates; c++)
         if (!isnan(at(rounds, round, c))) scratch[n++] = at(rounds, round, c);
+    if (n == 1 && rounds->n_candidates > 1) return NAN;
     return eng_median_in_place(scratch, n).median;
 }
 
@@ -118,16 +121,14 @@ int eng_rounds_verdict(const EngMedian *ratio, double floor)
 
 int eng_tune_ladder(int n, EngTuneStage stages[ENG_TUNE_MAX_STAGES])
 {
-    int count = 0, pairs = FIRST_ROUNDS / 2;
+    int count = 0, rounds = FIRST_ROUNDS;
     while (n > FINALISTS && count < ENG_TUNE_MAX_STAGES - 1) {
         int keep = (n + 2) / 3;
         if (keep < FINALISTS) keep = FINALISTS;
-        stages[count] = (EngTuneStage){n, keep, 2, pairs};
-        pairs *= 3;
+        stages[count++] = (EngTuneStage){n, keep, 2, rounds / 2};
+        rounds = 3 * rounds < MOST_ROUNDS ? 3 * rounds : MOST_ROUNDS;
         n = keep;
-        count++;
     }
-    if (pairs < ENG_TUNE_FINAL_ROUNDS / 3) pairs = ENG_TUNE_FINAL_ROUNDS / 3;
-    stages[count++] = (EngTuneStage){n, 1, 3, pairs};
+    stages[count++] = (EngTuneStage){n, 1, 3, ENG_TUNE_FINAL_ROUNDS / 3};
     return count;
 }

@@ -16,7 +16,7 @@ typedef struct EngRounds {
 } EngRounds;
 
 /* scores[c]: median over rounds of c's time as a multiple of the round's median time; NAN: no
- * sample. Two candidates at least; with one, its score is 1. */
+ * sample in a round with another. With one candidate its score is 1. */
 EngStatus eng_rounds_scores(const EngRounds *rounds, double *scores, EngErr *err);
 
 /* order[0..n): candidates from the least score to the largest, those without a score last, equals
@@ -47,11 +47,11 @@ typedef struct EngTuneStage {
 } EngTuneStage;
 
 #define ENG_TUNE_MAX_STAGES   12
-#define ENG_TUNE_FINAL_ROUNDS 63 /* of the last stage at least */
+#define ENG_TUNE_FINAL_ROUNDS 99 /* of the last stage, in three lifetimes */
 
-/* The ladder for n >= 1 candidates: each stage keeps a third and triples the rounds, until three or
- * fewer are left, which meet in the last. It depends on n alone, so that a search that ran out of
- * time is continued by any later one. Returns the number of stages. */
+/* The ladder for n >= 1 candidates: each stage keeps a third and triples the rounds (to 54 at
+ * most), until three or fewer are left, which meet in the last. It depends on n alone, so that a
+ * search that ran out of time is continued by any later one. Returns the number of stages. */
 int eng_tune_ladder(int n_candidates, EngTuneStage stages[ENG_TUNE_MAX_STAGES]);
 
 #endif

@@ -9,7 +9,7 @@
 #include "bench/core/runner.h"
 
 #define ENG_SESSION_PRESETS  32
-#define ENG_SESSION_VARIANTS 128
+#define ENG_SESSION_VARIANTS 512
 #define ENG_SESSION_DEFAULTS 5 /* axes whose default a preset gives */
 
 struct EngSession {

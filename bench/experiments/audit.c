@@ -54,7 +54,9 @@ static int compare_windows(const void *a, const void *b, void *context)
 static void keep_top(EngAuditNgram *top, int *n, int64_t at, double share)
 {
     int place = *n;
-    while (place > 0 && top[place - 1].share < share) place--;
+    while (place > 0 && (top[place - 1].share < share ||
+                         (top[place - 1].share == share && top[place - 1].at > at)))
+        place--;
     if (place == ENG_AUDIT_TOP) return;
     if (*n < ENG_AUDIT_TOP) ++*n;
     memmove(top + place + 1, top + place, (size_t)(*n - 1 - place) * sizeof *top);

@@ -1,0 +1,128 @@
+/* Worth of ratios for the chain, as columns and lines; see worth.h. */
+#include "bench/cli/worth.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "bench/cli/table.h"
+#include "bench/experiments/experiments.h"
+
+#define MAX_LINES 12
+
+static const EngExperiment *experiment_of(const EngSummaryRow *row)
+{
+    const EngExperiment *e = NULL;
+    return eng_experiment_find(&eng_experiments, row->experiment, &e, NULL) ? NULL : e;
+}
+
+/* Rows that stand for a point in a table: the experiment's first metric, of an operation. */
+static const EngExperiment *stage_of(const EngSummaryRow *row)
+{
+    const EngExperiment *e = experiment_of(row);
+    return e && e->op >= 0 && !strcmp(row->metric, e->metrics[0].name) ? e : NULL;
+}
+
+static bool is_roof(const EngExperiment *e, const EngSummaryRow *row)
+{
+    char variant[ENG_VARIANT_BYTES];
+    eng_variant_text(row->axes_json, variant, sizeof variant);
+    const EngKernel *kernel = eng_kernel_find((EngOp)e->op, variant);
+    return kernel && kernel->roof;
+}
+
+static bool same_chain(const EngAmdahl *a, const EngSummaryRow *x, const EngSummaryRow *y,
+                       int64_t tokens, int64_t threads, const char *preset)
+{
+    char other[64];
+    return !strcmp(x->experiment, y->experiment) && a->tokens == tokens &&
+           (!a->found || a->threads == threads) &&
+           eng_axes_word(y->axes_json, "preset", other, sizeof other) && !strcmp(preset, other);
+}
+
+EngStatus eng_worth_of_rows(EngDb *db, const char *machine_id, const EngSummaryRow *rows, int n,
+                            EngArena *arena, EngWorth **out, EngErr *err)
+{
+    EngWorth *worth = eng_arena_alloc(arena, (size_t)(n ? n : 1) * sizeof *worth);
+    bool any = false;
+    int last = -1; /* rows of one shape follow each other: mostly one look-up a shape */
+    EngStatus status = ENG_OK;
+    *out = NULL;
+    if (!worth) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a table");
+    for (int i = 0; i < n && !status; i++) {
+        char preset[64];
+        int64_t tokens, threads = 1;
+        worth[i] = (EngWorth){.speedup = NAN};
+        if (!stage_of(&rows[i]) ||
+            !eng_axes_word(rows[i].axes_json, "preset", preset, sizeof preset) ||
+            !eng_axes_int(rows[i].axes_json, "tokens", &tokens))
+            continue;
+        eng_axes_int(rows[i].axes_json, "threads", &threads);
+        if (last >= 0 &&
+            same_chain(&worth[last].amdahl, &rows[i], &rows[last], tokens, threads, preset))
+            worth[i].amdahl = worth[last].amdahl;
+        else
+            status = eng_amdahl_find(db, machine_id, rows[i].experiment, preset, tokens, threads,
+                                     &worth[i].amdahl, err);
+        last = i;
+        if (rows[i].percent_of_roof > 0 && !is_roof(stage_of(&rows[i]), &rows[i]))
+            worth[i].speedup = 100 / rows[i].percent_of_roof;
+        any |= !status && worth[i].amdahl.found;
+    }
+    if (!status && any) *out = worth;
+    return status;
+}
+
+void eng_worth_text(const EngWorth *worth, char *out, size_t size)
+{
+    *out = 0;
+    if (!worth->amdahl.found || isnan(worth->speedup) || worth->speedup <= 1) return;
+    double gain = eng_amdahl_gain(worth->amdahl.share, worth->speedup);
+    snprintf(out, size, "%+.2g %%%s", 100 * gain, gain > worth->amdahl.floor ? "" : " (nd)");
+}
+
+/* ---- variants of one shape ---------------------------------------------------------------------
+ */
+
+/* The same point but for the variant. */
+static bool same_shape(const EngSummaryRow *a, const EngSummaryRow *b)
+{
+    char x[512], y[512];
+    if (strcmp(a->experiment, b->experiment)) return false;
+    eng_axes_text(&eng_experiments, a->experiment, a->axes_json, x, sizeof x);
+    eng_axes_text(&eng_experiments, b->experiment, b->axes_json, y, sizeof y);
+    return !strcmp(x, y);
+}
+
+/* How many times as fast `a` is as `b` by their first metric. */
+static double speed_ratio(const EngExperiment *e, const EngSummaryRow *a, const EngSummaryRow *b)
+{
+    return e->metrics[0].better > 0 ? a->median / b->median : b->median / a->median;
+}
+
+void eng_worth_print(const EngSummaryRow *rows, int n, const EngWorth *worth)
+{
+    int lines = 0;
+    printf(
+        "\nroof for chain: what reaching the roof would be worth for the whole chain at the same "
+        "preset and tokens; (nd): less than the chain's own noise, not detectable\n");
+    for (int i = 0; i < n && lines < MAX_LINES; i++) {
+        const EngExperiment *e = stage_of(&rows[i]);
+        char base[ENG_VARIANT_BYTES], variant[ENG_VARIANT_BYTES], text[512];
+        int best = -1;
+        if (!e || !worth[i].amdahl.found) continue;
+        eng_variant_text(rows[i].axes_json, base, sizeof base);
+        if (strcmp(base, "portable")) continue;
+        for (int k = 0; k < n; k++)
+            if (k != i && stage_of(&rows[k]) && same_shape(&rows[i], &rows[k]) &&
+                !is_roof(e, &rows[k]) && (best < 0 || speed_ratio(e, &rows[k], &rows[best]) > 1))
+                best = k;
+        if (best < 0 || !(speed_ratio(e, &rows[best], &rows[i]) > 1)) continue;
+        eng_variant_text(rows[best].axes_json, variant, sizeof variant);
+        eng_amdahl_text(&worth[i].amdahl, rows[i].experiment, speed_ratio(e, &rows[best], &rows[i]),
+                        text, sizeof text);
+        printf("chain: %s over portable, %s\n", variant, text);
+        lines++;
+    }
+}
