@@ -288,7 +288,7 @@ static EngStatus run_segment(Block *b, bool first, EngErr *err)
 {
     EngDb *db = b->where->db;
     EngEvidence before, after;
-    char evidence[256];
+    char evidence[ENG_EVIDENCE_BYTES];
     EngRng cpus;
     cpu_set_t allowed;
     EngStatus status =

@@ -110,9 +110,18 @@ static EngStatus store_sample(Block *block, Active *active, int segment, EngErr 
 {
     const EngWorkerMessage *m = &block->message;
     EngSampleId id = sample_id(block, active, segment, m->pair);
-    EngStatus status = eng_db_put_sample(block->context->db, &id, m->position, false, &m->timing,
-                                         block->ledger->experiment, m->values, err);
-    if (!status) status = keep_time(active, &m->timing, err);
+    EngDb *db = block->context->db;
+    EngStatus status = eng_db_begin(db, err);
+    if (status) return status;
+    status = eng_db_put_sample(db, &id, m->position, false, &m->timing, block->ledger->experiment,
+                               m->values, err);
+    if (!status) status = eng_db_put_counters(db, &id, m->counters, err);
+    if (!status) status = eng_db_commit(db, err);
+    if (status) {
+        eng_db_rollback(db);
+        return status;
+    }
+    status = keep_time(active, &m->timing, err);
     active->n_samples++;
     if (!status && block->context->tick) block->context->tick(block->context->tick_context);
     return status;
@@ -215,7 +224,7 @@ static EngStatus run_segment(Block *block, int ordinal, bool *whole, EngErr *err
     EngStatus status = ENG_OK, lost;
     EngEvidence before, after;
     EngWorker worker = {.pid = -1};
-    char how[96] = "", evidence[256];
+    char how[96] = "", evidence[ENG_EVIDENCE_BYTES];
     *whole = false;
     if (!points || !task_points) {
         status = ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a block");

@@ -188,6 +188,10 @@ typedef struct EngSampleId {
 EngStatus eng_db_put_sample(EngDb *db, const EngSampleId *id, int position, bool traced,
                             const EngTiming *timing, const EngExperiment *experiment,
                             const double *values, EngErr *err);
+/* What counters.h observed of a stored sample, [ENG_COUNTER_COUNT], NAN: not observed, not stored:
+ * rows of sample_values called "counter_<name>", which v_summary leaves out. */
+EngStatus eng_db_put_counters(EngDb *db, const EngSampleId *id, const double *counters,
+                              EngErr *err);
 /* id->pair is not used. Replaces that of the same segment. */
 EngStatus eng_db_put_residual(EngDb *db, const EngSampleId *id, const EngResidual *residual,
                               EngErr *err);

@@ -15,11 +15,9 @@
 #ifndef ENG_BENCH_DB_EXPORT_H
 #define ENG_BENCH_DB_EXPORT_H
 
+#include "bench/core/counters.h"
 #include "bench/core/db.h"
 #include "bench/core/rows_text.h"
-
-/* Metrics of sample_values that begin so are counters: evidence, not in v_summary. */
-#define ENG_COUNTER_PREFIX "counter_"
 
 typedef struct EngExportOptions {
     const char *run;        /* "latest", "all", an id or its first characters */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/kill_point.h"
+#include "bench/core/counters.h"
 
 EngStatus eng_db_put_sample(EngDb *db, const EngSampleId *id, int position, bool traced,
                             const EngTiming *timing, const EngExperiment *experiment,
@@ -31,6 +32,20 @@ EngStatus eng_db_put_sample(EngDb *db, const EngSampleId *id, int position, bool
                              (int64_t)id->pair, experiment->metrics[i].name, values[i]);
     }
     return eng_db_end(db, own, status, err);
+}
+
+EngStatus eng_db_put_counters(EngDb *db, const EngSampleId *id, const double *counters, EngErr *err)
+{
+    EngStatus status = ENG_OK;
+    for (int i = 0; !status && i < ENG_COUNTER_COUNT; i++) {
+        if (isnan(counters[i])) continue;
+        status = eng_db_exec(db, err,
+                             "INSERT INTO sample_values (block_id, point_key, segment, pair,"
+                             " metric, value) VALUES (?, ?, ?, ?, '" ENG_COUNTER_PREFIX "' || ?, ?)",
+                             "ssiisd", id->block_id, id->point_key, (int64_t)id->segment,
+                             (int64_t)id->pair, eng_counter_name((EngCounter)i), counters[i]);
+    }
+    return status;
 }
 
 EngStatus eng_db_put_residual(EngDb *db, const EngSampleId *id, const EngResidual *residual,

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -224,39 +223,4 @@ EngStatus eng_environment_json(char **json, EngErr *err)
                                "governor", governor[0] ? governor : "unknown", "omp_wait_policy",
                                getenv("OMP_WAIT_POLICY") ? getenv("OMP_WAIT_POLICY") : ""),
                      json, err);
-}
-
-static int64_t read_steal_ticks(void)
-{
-    char line[512];
-    long long user, nice, system, idle, iowait, irq, softirq, steal = 0;
-    read_first_line("/proc/stat", line, sizeof line);
-    sscanf(line, "cpu %lld %lld %lld %lld %lld %lld %lld %lld", &user, &nice, &system, &idle,
-           &iowait, &irq, &softirq, &steal);
-    return steal;
-}
-
-void eng_evidence_read(EngEvidence *evidence)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    *evidence = (EngEvidence){.steal_ticks = read_steal_ticks(),
-                              .minor_faults = usage.ru_minflt,
-                              .major_faults = usage.ru_majflt,
-                              .voluntary_switches = usage.ru_nvcsw,
-                              .involuntary_switches = usage.ru_nivcsw};
-}
-
-void eng_evidence_delta_json(const EngEvidence *then, const EngEvidence *now, char *out,
-                             size_t size)
-{
-    snprintf(out, size,
-             "{\"steal_ticks\":%lld,\"minor_faults\":%lld,\"major_faults\":%lld,\"voluntary_"
-             "switches\":%lld,"
-             "\"involuntary_switches\":%lld}",
-             (long long)(now->steal_ticks - then->steal_ticks),
-             (long long)(now->minor_faults - then->minor_faults),
-             (long long)(now->major_faults - then->major_faults),
-             (long long)(now->voluntary_switches - then->voluntary_switches),
-             (long long)(now->involuntary_switches - then->involuntary_switches));
 }

@@ -1,4 +1,4 @@
-/* Who measured: the machine (identity), the build (identity of code) and evidence about the moment.
+/* Who measured: the machine (identity), the build (identity of code), the environment of the moment.
  *
  * The machine id is made of what decides speed and stays: CPU model, cores, caches, memory size,
  * GPU. Host name, boot and kernel build are evidence only, so that a reboot does not orphan
@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 #include "base/digest.h"
+#include "bench/core/evidence.h"
 #include <engram/kernels.h>
 
 typedef struct EngMachine {
@@ -40,15 +41,5 @@ EngStatus eng_variant_digest(const EngKernel *kernel, const char *experiment,
 
 /* Kernel release, load, page sizes, governor: JSON, owned by the caller (eng_free). */
 EngStatus eng_environment_json(char **json, EngErr *err);
-
-/* Counters that tell whether a stretch of time was disturbed. */
-typedef struct EngEvidence {
-    int64_t steal_ticks, minor_faults, major_faults, voluntary_switches, involuntary_switches;
-} EngEvidence;
-/* Of the calling process (faults, switches) and of the machine (steal). */
-void eng_evidence_read(EngEvidence *evidence);
-/* now - then, as JSON text into out. */
-void eng_evidence_delta_json(const EngEvidence *then, const EngEvidence *now, char *out,
-                             size_t size);
 
 #endif

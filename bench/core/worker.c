@@ -68,6 +68,7 @@ typedef struct Child {
     Slot *slots;
     int to_parent, from_parent;
     EngPlacement placement;
+    EngCounters counters;
     EngWorkerMessage message; /* too large for a stack frame that is re-entered often */
     EngWorkerMessage histogram_message;
 } Child;
@@ -261,7 +262,10 @@ static void take_sample(Child *child, int i, int pair, int position)
     if (!child->task->paced) enter(child, i, "sample");
     if (!place(child, i)) return;
     EngStatus status = child->task->paced ? child->experiment->run(slot->state, &err) : ENG_OK;
+    eng_counters_start(&child->counters);
     if (!status) status = time_run(child, slot, &timing, &err);
+    double counted[ENG_COUNTER_COUNT];
+    eng_counters_stop(&child->counters, counted);
     if (status) {
         end_point(child, i, status, err.text);
         return;
@@ -282,6 +286,7 @@ static void take_sample(Child *child, int i, int pair, int position)
     m->pair = pair;
     m->position = position;
     m->timing = timing;
+    memcpy(m->counters, counted, sizeof counted);
     for (int k = 0; k < ENG_MAX_METRICS; k++) m->values[k] = NAN;
     child->experiment->observe(slot->state, &timing, m->values);
     send_message(child, m);
@@ -321,6 +326,7 @@ static void run_child(const EngWorkerTask *task, int to_parent, int from_parent)
     child->from_parent = from_parent;
     child->slots = eng_alloc_array((size_t)task->n_points, sizeof(Slot));
     if (!child->slots) _exit(7);
+    eng_counters_open(&child->counters); /* before threads are made, which inherit them */
     set_up_points(child);
     if (!child->experiment->counted)
         for (int i = 0; i < task->n_points; i++)

@@ -6,6 +6,7 @@
 #ifndef ENG_BENCH_WORKER_H
 #define ENG_BENCH_WORKER_H
 
+#include "bench/core/counters.h"
 #include "bench/core/experiment.h"
 
 /* What the child is told: plain memory inherited through fork. */
@@ -50,6 +51,7 @@ typedef struct EngWorkerMessage {
     EngTiming timing;
     EngResidual residual; /* `of` points into static memory, valid in the parent too */
     double values[ENG_MAX_METRICS];
+    double counters[ENG_COUNTER_COUNT];
     EngWorkerHistogram histogram;
     char text[256]; /* phase, reason */
 } EngWorkerMessage;
