@@ -96,6 +96,7 @@ ENG_TARGET_AVX2 static void reduce(const EngHashOrder *order, int heads, const H
     for (int head = 0; head < heads; head += LANES) {
         Constants c = constants_of(order, head);
         int64_t *to = rows;
+#pragma GCC unroll 4
         for (int i = 0; i < n; i++, to += per_token)
             store_rows(to,
                        rows_of(c, _mm256_broadcast_sd(halves->high + i),

@@ -74,7 +74,7 @@ ENG_TARGET_AVX512 static void mix_pieces(uint64_t *mixes, const int32_t *ids, ui
 /* Lanes of the vector that begins at `head`. */
 static inline __mmask8 lanes_from(int heads, int head)
 {
-    return heads - head >= LANES ? 0xff : (__mmask8)((1u << (heads - head)) - 1);
+    return (__mmask8)(heads - head >= LANES ? 0xffu : (1u << (heads - head)) - 1);
 }
 
 typedef struct Floats {
@@ -110,6 +110,7 @@ ENG_TARGET_AVX512 static void reduce_halves(const EngHashOrder *order, int heads
         Floats c = floats_of(order, head);
         __mmask8 lanes = lanes_from(heads, head);
         int64_t *to = rows + head;
+#pragma GCC unroll 4
         for (int i = 0; i < n; i++, to += per_token)
             _mm512_mask_storeu_epi64(to, lanes,
                                      rows_by_floats(c, _mm512_set1_pd(pieces->half[0][i]),
@@ -150,6 +151,7 @@ ENG_TARGET_AVX512_IFMA static void reduce_pieces(const EngHashOrder *order, int 
         Fractions c = fractions_of(order, head);
         __mmask8 lanes = lanes_from(heads, head);
         int64_t *to = rows + head;
+#pragma GCC unroll 4
         for (int i = 0; i < n; i++, to += per_token)
             _mm512_mask_storeu_epi64(to, lanes,
                                      rows_by_fractions(c, pieces->piece[0][i], pieces->piece[1][i],

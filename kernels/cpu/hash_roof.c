@@ -1,9 +1,10 @@
 /* Roof of the hash: reads the same ids and stores the same bytes of row indices without hashing.
  * What is stored is the id in every column, so that the store depends on the load. */
+#include "kernels/cpu/common.h"
 #include "kernels/cpu/hash.h"
 
-static void store_range(const EngAddress *address, const EngHashArgs *args, int64_t begin,
-                        int64_t end)
+ENG_CLONES static void store_range(const EngAddress *address, const EngHashArgs *args,
+                                   int64_t begin, int64_t end)
 {
     int64_t per_token = (int64_t)address->n_layers * address->n_columns;
     for (int64_t t = begin; t < end; t++) {
