@@ -194,16 +194,43 @@ static EngStatus check_file(EngDb *db, EngErr *err)
     return ENG_FAIL(err, ENG_DB, "%s: not a database", db->path);
 }
 
+/* Readers of a WAL database make files beside it. In a folder where we cannot, and where no log of
+ * a writer lies, the file is taken as it is. */
+static bool is_immutable(const EngDb *db)
+{
+    char path[4096];
+    struct stat st;
+    const char *slash = strrchr(db->path, '/');
+    int n = slash ? (int)(slash - db->path) + 1 : 2;
+    if (db->mode != ENG_DB_READ) return false;
+    if (snprintf(path, sizeof path, "%s-wal", db->path) >= (int)sizeof path) return false;
+    if (!stat(path, &st) && st.st_size) return false;
+    snprintf(path, sizeof path, "%.*s", n, slash ? db->path : "./");
+    return access(path, W_OK) != 0;
+}
+
+/* As a URI, quoted: ":memory:" and "file:x?mode=..." are names of files like others. */
+static void put_uri(EngStr *uri, const EngDb *db)
+{
+    eng_str_add(uri, db->path[0] == '/' ? "file:" : "file:./");
+    for (const char *p = db->path; *p; p++)
+        if (strchr("%?#", *p))
+            eng_str_printf(uri, "%%%02x", (unsigned)(unsigned char)*p);
+        else
+            eng_str_add_n(uri, p, 1);
+    if (is_immutable(db)) eng_str_add(uri, "?immutable=1");
+}
+
 static EngStatus open_file(EngDb *db, EngErr *err)
 {
     int flags =
         db->mode == ENG_DB_READ ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-    /* "./" keeps SQLite from reading ":memory:" or "file:..." into a name. */
     EngStr name = {0};
-    eng_str_printf(&name, "%s%s", db->path[0] == '/' ? "" : "./", db->path);
+    put_uri(&name, db);
     EngStatus status = eng_str_status(&name, err);
     if (status) return status;
-    int rc = sqlite3_open_v2(name.text, &db->sql, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    int rc =
+        sqlite3_open_v2(name.text, &db->sql, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, NULL);
     eng_str_free(&name);
     if (rc != SQLITE_OK) return eng_db_fail(db, rc, "open", err);
     sqlite3_extended_result_codes(db->sql, 1);
