@@ -154,6 +154,19 @@ expect 0 '' run "${short[@]}" --db=:memory: # a name like another, not SQLite's
 expect 1 'did you mean quickstart' report quikstart --db=good.db
 expect 5 'a?b.db: no such database' status --db=$'a\nb.db' # one line, whatever a name holds
 
+# ---- a database in a folder that cannot be written: read, and not run on (root writes everywhere: be nobody) ----
+mkdir shelf && cp good.db shelf/ && cp "$engram" program && chmod 555 shelf program && chmod 444 shelf/good.db && chmod 755 .
+as_other=()
+[ "$(id -u)" != 0 ] || as_other=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+if "${as_other[@]}" ./program --version >stdout 2>stderr; then
+    "${as_other[@]}" ./program status --db=shelf/good.db >stdout 2>stderr || fail "status of a read-only database: $(cat stderr)"
+    "${as_other[@]}" ./program run "${short[@]}" --db=shelf/good.db >stdout 2>stderr
+    [ $? = 7 ] && grep -q 'good.db: .*read-only' stderr || fail "run on a read-only database: $(cat stderr)"
+else
+    echo "not checked: read-only databases"
+fi
+chmod 755 shelf
+
 # ---- standard streams ----
 for words in list --help --version "run --help" "status --db=good.db"; do
     read -ra words <<<"$words"
