@@ -4,7 +4,8 @@
 --
 -- far_ns is the latency of the largest set, near_ns that of the largest set with at most a quarter of it.
 -- A set of S bytes that finds C of them in the cache takes near + (far - near) (1 - C / S): each point below
--- three quarters of far_ns says what C is, and the largest is knee_bytes: where latency leaves the plateau.
+-- half of far_ns says what C is, and the largest is knee_bytes: where latency leaves the plateau. (Points
+-- beyond say little of the cache and much of page walks.)
 -- Processors that share the cache with others get less than the operating system's value. NULL when the sets
 -- do not reach memory: fewer than four points, far below four times near, or the largest set below four knees.
 --
@@ -47,7 +48,7 @@ WITH latest AS (
     GROUP BY machine_id, pages
 ), knees AS (
     SELECT e.machine_id, e.pages, e.far_ns, n.near_ns, e.largest_bytes, e.points,
-        max(e.bytes * (e.far_ns - e.ns) / (e.far_ns - n.near_ns)) FILTER (WHERE e.ns <= 0.75 * e.far_ns) AS bytes
+        max(e.bytes * (e.far_ns - e.ns) / (e.far_ns - n.near_ns)) FILTER (WHERE e.ns <= 0.5 * e.far_ns) AS bytes
     FROM ends e
     JOIN near n ON n.machine_id = e.machine_id AND n.pages = e.pages
     GROUP BY e.machine_id, e.pages

@@ -2,7 +2,7 @@
  *
  * Working sets from the first-level cache to memory; one dependent chain for latency, independent
  * chains for rate; lines of 64 bytes or table rows with all their lines. The same memory is read
- * with known row ids (`read`) and by the roofs of the gather, so that those roofs can be compared
+ * with known row ids (`read24`) and by the roofs of the gather, so that those roofs can be compared
  * with the chains in one block (compare = access): random rows are limited by misses in flight, and
  * a roof far below the chains would flatter every kernel measured against it.
  */
@@ -28,7 +28,6 @@
 #define WARM_BYTES     ((size_t)256 << 20) /* sets up to this are read once before they are timed */
 #define MAX_IDS        (1 << 22)
 #define VERIFIED_HOPS  (1 << 22) /* most hops compared with the computed cycle */
-#define READ_LINES     240       /* requested ahead by `read`, in both groups together */
 #define EST_NS_PER_HOP 120.0
 
 static const char *const g_words_pages[] = {"4k", "2m", "1g", NULL};
@@ -44,8 +43,9 @@ static const EngAxisDef g_axes[] = {
     {"line", ENG_AXIS_WORD, "64", "", 0, 0, g_words_line,
      "what a load brings in: a line, or the 5 lines of an fp8 row, split or packed"},
     {"access", ENG_AXIS_WORD, "chains", "", 0, 0, NULL,
-     "chains; chains8 and so on: that many chains; read: row ids known in advance; or a roof of "
-     "gather"},
+     "chains; chains16: that many, whatever the axis says; read24: rows known in advance, "
+     "requested "
+     "in groups of 24; or a roof of gather"},
     {"tokens", ENG_AXIS_INT, "256", "tokens", 1, 65536, NULL,
      "per call, of 24 rows: for read and roofs"},
     {"out", ENG_AXIS_WORD, "bf16", "", 0, 0, g_words_out, "type of the output: for roofs"},
@@ -71,6 +71,7 @@ typedef struct Config {
     EngLadderLine line;
     Access access;
     const EngKernel *roof;
+    int depth;    /* rows that read requests back to back */
     int64_t rows; /* per call, for read and roofs */
     EngDtype out;
 } Config;
@@ -93,19 +94,25 @@ typedef struct State {
 static EngStatus read_access(const EngPoint *point, Config *c, EngErr *err)
 {
     const char *word = eng_point_word(point, "access");
-    int64_t chains;
-    if (!strcmp(word, "chains") || !strcmp(word, "read")) {
-        c->access = *word == 'c' ? ACCESS_CHAINS : ACCESS_READ;
+    int64_t n;
+    if (!strcmp(word, "chains")) return ENG_OK;
+    if (!strncmp(word, "chains", 6) && eng_parse_i64(word + 6, &n) && n > 0) {
+        c->chains = n > ENG_LADDER_MAX_CHAINS ? ENG_LADDER_MAX_CHAINS + 1 : (int)n;
         return ENG_OK;
     }
-    if (!strncmp(word, "chains", 6) && eng_parse_i64(word + 6, &chains) && chains > 0) {
-        c->chains = chains > ENG_LADDER_MAX_CHAINS ? ENG_LADDER_MAX_CHAINS + 1 : (int)chains;
-        return ENG_OK;
+    if (!strncmp(word, "read", 4) && eng_parse_i64(word + 4, &n)) {
+        c->access = ACCESS_READ;
+        c->depth = (int)n;
+        if (n > 0 && n <= ENG_LADDER_MAX_DEPTH) return ENG_OK;
+        return ENG_FAIL(err, ENG_USAGE, "access '%s': groups of 1 to %d rows can be read", word,
+                        ENG_LADDER_MAX_DEPTH);
     }
     c->access = ACCESS_ROOF;
     c->roof = eng_kernel_find(ENG_OP_GATHER, word);
     if (c->roof && c->roof->roof) return ENG_OK;
-    return ENG_FAIL(err, ENG_USAGE, "access '%s' is not chains, read or a roof of gather", word);
+    return ENG_FAIL(err, ENG_USAGE,
+                    "access '%s' is none of chains, chains8 .., read8 .., and roofs of gather",
+                    word);
 }
 
 static EngProblem problem_of(const Config *c, const EngLadder *ladder)
@@ -304,11 +311,6 @@ static const int64_t *next_ids(State *state)
     return ids;
 }
 
-static int read_depth(const Config *c)
-{
-    return READ_LINES / 2 / eng_ladder_lines(c->line);
-}
-
 static EngStatus run(void *opaque, EngErr *err)
 {
     State *state = opaque;
@@ -320,7 +322,7 @@ static EngStatus run(void *opaque, EngErr *err)
     }
     const int64_t *ids = next_ids(state);
     if (c->access == ACCESS_READ) {
-        eng_ladder_read(ladder, c->threads, read_depth(c), ids, c->rows);
+        eng_ladder_read(ladder, c->threads, c->depth, ids, c->rows);
         return ENG_OK;
     }
     EngArgs args = {.u.gather = {.rows = ids,
@@ -364,7 +366,7 @@ static bool verify_read(State *state, int64_t *n_slots)
     uint64_t want = 0;
     for (int64_t i = 0; i < c->rows; i++) want += eng_ladder_slot_sum(ladder, ids[i]);
     *n_slots = c->rows;
-    return eng_ladder_read(ladder, c->threads, read_depth(c), ids, c->rows) == want;
+    return eng_ladder_read(ladder, c->threads, c->depth, ids, c->rows) == want;
 }
 
 static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)

@@ -38,8 +38,8 @@ static EngStatus map_giant(EngPages *pages, size_t size, EngErr *err)
         mmap(NULL, size, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | (GIANT_SHIFT << MAP_HUGE_SHIFT), -1, 0);
     if (base == MAP_FAILED)
-        return ENG_FAIL(err, ENG_UNSUPPORTED, "no 1 GiB pages: %zu wanted (%s)",
-                        size >> GIANT_SHIFT, strerror(errno));
+        return ENG_FAIL(err, ENG_UNSUPPORTED, "no 1 GiB pages: %zu wanted, fewer are reserved",
+                        size >> GIANT_SHIFT);
     pages->base = pages->bytes = base;
     pages->mapped = size;
     return ENG_OK;

@@ -57,7 +57,7 @@ static void test_ladder_lives(void **unused)
             EngPoint named = ladder_point("chains16", lines[l], "1", threads[t]);
             live(&named, values); /* 16 chains, whatever the axis chains says */
             assert_true(fabs(values[4] / values[0] - 16 * (l ? 5 : 1)) < 1e-9);
-            EngPoint point = ladder_point("read", lines[l], "1", threads[t]);
+            EngPoint point = ladder_point("read24", lines[l], "1", threads[t]);
             live(&point, values);
             assert_true(isnan(values[4])); /* no chain, no hop */
         }
@@ -90,7 +90,7 @@ static void test_what_is_counted(void **unused)
 {
     (void)unused;
     double values[ENG_MAX_METRICS];
-    EngPoint point = ladder_point("read", "64", "1", "2");
+    EngPoint point = ladder_point("read24", "64", "1", "2");
     live(&point, values);
     /* 120 lines in 1000 ns of each of 2 threads, 2000 ns of wall time. */
     assert_true(fabs(values[0] - 2000.0 / 120) < 1e-9);
@@ -114,6 +114,9 @@ static void test_refusals(void **unused)
     } cases[] = {
         {"chains", "3", ENG_USAGE, "power of two"},
         {"access", "random", ENG_USAGE, "random"},
+        {"access", "read0", ENG_USAGE, "groups"},
+        {"access", "read257", ENG_USAGE, "groups"},
+        {"access", "read", ENG_USAGE, "read"},
         {"access", "chains12", ENG_USAGE, "power of two"},
         {"access", "chains128", ENG_USAGE, "power of two"},
         {"bytes", "128", ENG_UNSUPPORTED, "too few"},
@@ -139,7 +142,7 @@ static void test_sets_are_shared(void **unused)
     EngErr err = {0};
     EngNeed a, b;
     EngLadderMemory *one, *two, *other;
-    EngPoint x = ladder_point("chains", "64", "1", "1"), y = ladder_point("read", "64", "8", "2");
+    EngPoint x = ladder_point("chains", "64", "1", "1"), y = ladder_point("read24", "64", "8", "2");
     assert_int_equal(eng_experiment_ladder.need(&x, &a, &err), ENG_OK);
     assert_int_equal(eng_experiment_ladder.need(&y, &b, &err), ENG_OK);
     assert_true(a.shared_id == b.shared_id && a.shared_bytes == 1048576);
