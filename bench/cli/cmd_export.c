@@ -70,7 +70,8 @@ const EngVerb eng_verb_export = {
     .details =
         "One row per point, which is one tuple of axis values: run_id, machine_id, experiment,\n"
         "kind, backend, one column per axis (by name), variant, is_roof, outcome, reason,\n"
-        "percent_of_roof, per metric (by name) its median, _ci_lo, _ci_hi and _n, then\n"
+        "percent_of_roof, expected_us, why, per metric (by name) its median, _ci_lo, _ci_hi and "
+        "_n, then\n"
         "stop_reason, config_key, point_key. Without a value a field is empty, in JSON null.\n"
         "--samples: one row per sample, with its place, both clocks, metrics and counters.\n"
         "The same results give the same bytes.",

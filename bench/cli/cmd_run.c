@@ -11,6 +11,7 @@
 #include "bench/cli/table.h"
 #include "bench/cli/verbs.h"
 #include "bench/cli/worth.h"
+#include "bench/core/db_expectation.h"
 #include "bench/core/runner.h"
 #include "bench/experiments/experiments.h"
 
@@ -117,16 +118,30 @@ static void variant_text(const EngSummaryRow *row, char *out, size_t size)
     if (kernel && kernel->roof) snprintf(out + used, size - used, " (roof)");
 }
 
-/* worth: per row, NULL when the database has no chain to tell it by. */
-static EngStatus print_points(const EngSummaryRow *rows, int n, const EngWorth *worth, EngErr *err)
+/* What a row's metric would be, had the point taken the time that is expected; NAN: not known. */
+static double expected_value(const EngSummaryRow *row, const EngExpectation *expected)
+{
+    const EngExperiment *e;
+    if (eng_experiment_find(&eng_experiments, row->experiment, &e, NULL)) return NAN;
+    for (int i = 0; i < e->n_metrics; i++)
+        if (!strcmp(e->metrics[i].name, row->metric) && strcmp(e->metrics[i].clock, "none"))
+            return e->metrics[i].better > 0 ? row->median * expected->ratio
+                                            : row->median / expected->ratio;
+    return NAN;
+}
+
+/* expected: per row. worth: per row, NULL when the database has no chain to tell it by. */
+static EngStatus print_points(const EngSummaryRow *rows, int n, const EngExpectation *expected,
+                              const EngWorth *worth, EngErr *err)
 {
     static const EngTableColumn columns[] = {{"experiment", false}, {"axes not at default", false},
                                              {"variant", false},    {"metric", false},
                                              {"median", true},      {"95 % interval", true},
                                              {"n", true},           {"% of roof", true},
+                                             {"expected", true},    {"why", false},
                                              {"outcome", false},    {"roof for chain", true}};
     EngTextTable *table;
-    EngStatus status = eng_table_create(&table, columns, worth ? 10 : 9, err);
+    EngStatus status = eng_table_create(&table, columns, worth ? 12 : 11, err);
     for (int i = 0; i < n && !status; i++) {
         const EngSummaryRow *r = &rows[i];
         char axes[256];
@@ -147,6 +162,8 @@ static EngStatus print_points(const EngSummaryRow *rows, int n, const EngWorth *
             eng_table_text(table, "");
         else
             eng_table_printf(table, "%.0f", r->percent_of_roof);
+        eng_table_number(table, expected_value(r, &expected[i]));
+        eng_table_text(table, expected[i].why);
         eng_table_text(table, r->outcome);
         if (worth) {
             eng_worth_text(&worth[i], axes, sizeof axes);
@@ -208,11 +225,15 @@ static EngStatus print_result(EngCli *cli, const EngRunResult *result, int *code
     EngStatus status = eng_db_open(eng_cli_text(cli, "db"), ENG_DB_READ, &db, err);
     if (!status) status = eng_db_summary(db, result->run_id, NULL, NULL, arena, &rows, &n, err);
     EngWorth *worth = NULL;
+    EngExpectation *expected = NULL;
     if (!status) status = eng_db_status(db, result->run_id, arena, &run, err);
     if (!status) status = eng_worth_of_rows(db, run.machine_id, rows, n, arena, &worth, err);
     if (!status)
-        status = wanted_rows(rows, n) <= FULL_TABLE_ROWS ? print_points(rows, n, worth, err)
-                                                         : print_experiments(rows, n, err);
+        status = eng_db_expect_rows(db, run.machine_id, rows, n, arena, &expected, err);
+    if (!status)
+        status = wanted_rows(rows, n) <= FULL_TABLE_ROWS
+                     ? print_points(rows, n, expected, worth, err)
+                     : print_experiments(rows, n, err);
     if (!status && worth) eng_worth_print(rows, n, worth);
     if (!status) {
         printf("\nrun %.8s in %s: %d points measured (%d of them found from before), %d skipped, "

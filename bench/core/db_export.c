@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "bench/core/db_expectation.h"
 #include "bench/core/db_sql.h"
 
 typedef struct Export {
@@ -15,8 +16,10 @@ typedef struct Export {
     /* Names in the database, and as columns. */
     const char **axes, **metrics, **columns;
     int n_axes, n_metrics, n_columns;
-    int n_named;   /* leading columns that metrics may not be called like */
-    double *cells; /* of the row in work: values of metrics, times four in a summary */
+    int n_named;         /* leading columns that metrics may not be called like */
+    char machine_id[64]; /* that the rates are of */
+    EngRateTable *rates; /* NULL: none read yet */
+    double *cells;       /* of the row in work: values of metrics, times four in a summary */
     EngRowsText rows;
 } Export;
 
@@ -90,7 +93,8 @@ static EngStatus find_names(Export *e, EngErr *err)
  */
 
 static const char *const before[] = {"run_id", "machine_id", "experiment", "kind", "backend"};
-static const char *const summary[] = {"variant", "is_roof", "outcome", "reason", "percent_of_roof"};
+static const char *const summary[] = {"variant",         "is_roof",     "outcome", "reason",
+                                      "percent_of_roof", "expected_us", "why"};
 static const char *const sampled[] = {"variant", "is_roof", "outcome",  "block_id",
                                       "segment", "pair",    "position", "inner_iterations",
                                       "wall_ns", "cpu_ns",  "traced"};
@@ -202,24 +206,25 @@ static int metric_index(const Export *e, const char *metric)
 
 /* Medians, intervals and counts of a point into e->cells. */
 static EngStatus read_summary(Export *e, const char *run_id, const char *point_key,
-                              double *percent_of_roof, EngErr *err)
+                              EngPointFacts *facts, EngErr *err)
 {
     sqlite3_stmt *statement;
     bool row;
-    *percent_of_roof = NAN;
+    *facts = eng_no_facts;
     for (int i = 0; i < COUNT(statistics) * e->n_metrics; i++) e->cells[i] = NAN;
-    EngStatus status =
-        eng_db_query(e->db, &statement, err,
-                     "SELECT metric, median, ci_lo, ci_hi, n, percent_of_roof FROM v_summary"
-                     " WHERE run_id = ? AND point_key = ?",
-                     "ss", run_id, point_key);
+    EngStatus status = eng_db_query(
+        e->db, &statement, err,
+        "SELECT metric, median, ci_lo, ci_hi, n, percent_of_roof, axes_json FROM v_summary"
+        " WHERE run_id = ? AND point_key = ?",
+        "ss", run_id, point_key);
     while (!status && !(status = eng_db_step(e->db, statement, &row, err)) && row) {
         int metric = metric_index(e, text_or_null(statement, 0));
         if (metric < 0) continue;
         for (int k = 0; k < COUNT(statistics); k++)
             e->cells[COUNT(statistics) * metric + k] = number_or_nan(statement, 1 + k);
-        double percent = number_or_nan(statement, 5);
-        if (!isnan(percent)) *percent_of_roof = percent; /* one for all timed metrics */
+        facts->threads = eng_threads_of(text_or_null(statement, 6));
+        eng_point_facts_add(facts, e->metrics[metric], number_or_nan(statement, 1),
+                            number_or_nan(statement, 5));
     }
     return status;
 }
@@ -244,15 +249,28 @@ static EngStatus put_head(Export *e, sqlite3_stmt *point, EngErr *err)
     return ENG_OK;
 }
 
+/* Runs of several machines follow each other in an export of all. */
+static EngStatus find_rates(Export *e, const char *machine_id, EngErr *err)
+{
+    if (e->rates && !strcmp(e->machine_id, machine_id)) return ENG_OK;
+    sqlite3_snprintf(sizeof e->machine_id, e->machine_id, "%s", machine_id);
+    return eng_db_rates(e->db, machine_id, e->arena, &e->rates, err);
+}
+
 static EngStatus put_point(Export *e, sqlite3_stmt *point, EngErr *err)
 {
-    double percent = NAN;
+    EngPointFacts facts;
+    EngExpectation expected;
     EngStatus status =
-        read_summary(e, text_or_null(point, 0), text_or_null(point, 11), &percent, err);
+        read_summary(e, text_or_null(point, 0), text_or_null(point, 11), &facts, err);
+    if (!status) status = find_rates(e, text_or_null(point, 1), err);
     if (!status) status = put_head(e, point, err);
     if (status) return status;
+    eng_expect_point(e->rates, &facts, &expected);
     eng_rows_text(&e->rows, text_or_null(point, 8));
-    eng_rows_real(&e->rows, percent);
+    eng_rows_real(&e->rows, facts.percent_of_roof);
+    eng_rows_real(&e->rows, expected.expected_ns / 1e3);
+    eng_rows_text(&e->rows, expected.why[0] ? expected.why : NULL);
     for (int i = 0; i < COUNT(statistics) * e->n_metrics; i++) eng_rows_real(&e->rows, e->cells[i]);
     for (int i = 9; i <= 11; i++) eng_rows_text(&e->rows, text_or_null(point, i));
     return eng_rows_end_row(&e->rows, err);

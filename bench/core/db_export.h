@@ -2,9 +2,11 @@
  *
  * One row per point, which is one tuple of axis values. Columns, in this order: run_id, machine_id,
  * experiment, kind, backend; one per axis of any experiment exported, by name; variant, is_roof,
- * outcome, reason, percent_of_roof; per metric of any experiment exported, by name, its median as
- * <metric>, then <metric>_ci_lo, _ci_hi (95 % interval of the median) and _n; stop_reason,
- * config_key, point_key. A field that a row does not have (another experiment's axis) is empty.
+ * outcome, reason, percent_of_roof,
+ * expected_us (time of one call, see expectation.h) and why; per metric of any experiment exported,
+ * by name, its median as <metric>, then <metric>_ci_lo, _ci_hi (95 % interval of the median) and
+ * _n; stop_reason, config_key, point_key. A field that a row does not have (another experiment's
+ * axis) is empty.
  *
  * Samples: one row per stored sample, with block_id, segment, pair, position, inner_iterations,
  * wall_ns, cpu_ns and traced in place of the summary, one column per metric, and one counter_<name>

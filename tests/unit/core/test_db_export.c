@@ -41,7 +41,8 @@ static void test_points(void **state)
     EngStr csv = export(db, "latest", NULL, ENG_ROWS_CSV, false, &n);
     const char *header =
         "run_id,machine_id,experiment,kind,backend,corpus,heads,mix,row_format,tokens,variant,"
-        "is_roof,outcome,reason,percent_of_roof,bytes,bytes_ci_lo,bytes_ci_hi,bytes_n,distinct,"
+        "is_roof,outcome,reason,percent_of_roof,expected_us,why,bytes,bytes_ci_lo,bytes_ci_hi,"
+        "bytes_n,distinct,"
         "distinct_ci_lo,distinct_ci_hi,distinct_n,gbps,gbps_ci_lo,gbps_ci_hi,gbps_n,wall_us,"
         "wall_us_ci_lo,wall_us_ci_hi,wall_us_n,stop_reason,config_key,point_key\n";
     assert_memory_equal(csv.text, header, strlen(header));
@@ -49,7 +50,7 @@ static void test_points(void **state)
     /* Values are pairs 0..6, so the median is 3; wall_us is twice that. */
     char line[256];
     snprintf(line, sizeof line,
-             "\n%s,machine-1,gather,measured,cpu,prose,8,0.3,fp8,1,fast,0,measured,,,,,,,,,,,3,",
+             "\n%s,machine-1,gather,measured,cpu,prose,8,0.3,fp8,1,fast,0,measured,,,,,,,,,,,,,3,",
              run_id);
     assert_non_null(strstr(csv.text, line));
     EngStr once_more = export(db, run_id, NULL, ENG_ROWS_CSV, false, &again);
@@ -75,7 +76,7 @@ static void test_json(void **state)
     assert_int_equal(json_array_size(rows), n);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         json_t *row = json_array_get(rows, i);
-        assert_int_equal(json_object_size(row), 34);
+        assert_int_equal(json_object_size(row), 36);
         assert_true(json_is_integer(json_object_get(row, "tokens")));
         bool of_gather = !strcmp(json_string_value(json_object_get(row, "experiment")), "gather");
         assert_true(json_is_number(json_object_get(row, "gbps")) == of_gather);

@@ -1,0 +1,142 @@
+/* See db_expectation.h. */
+#include "bench/core/db_expectation.h"
+
+#include <sqlite3.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "bench/core/db_sql.h"
+
+typedef enum RateKind { RATE_LOAD_2M, RATE_LOAD_4K, RATE_STREAM, RATE_PRODUCT } RateKind;
+
+typedef struct Rate {
+    RateKind kind;
+    double bytes; /* working set, 0 for products */
+    int threads;
+    double value;
+} Rate;
+
+struct EngRateTable {
+    Rate *rates;
+    int n;
+};
+
+/* Loads: the best number of chains at each size, that is the rate of independent ones. Streams: the
+ * best pass. Products: the best of all, roofs included. Medians come from the view, runs that own a
+ * point found twice give it twice. */
+#define RATES                                                                                      \
+    " FROM points p CROSS JOIN v_summary v ON v.point_key = p.point_key"                           \
+    " WHERE p.machine_id = ?1 AND p.kind = 'measured' AND v.outcome = 'measured' AND ("            \
+    " (p.experiment = 'ladder' AND v.metric = 'ns_per_load'"                                       \
+    "  AND p.axes_json ->> '$.access' GLOB 'chains*' AND p.axes_json ->> '$.line' = '64'"          \
+    "  AND p.axes_json ->> '$.pages' IN ('2m', '4k'))"                                             \
+    " OR (p.experiment = 'stream' AND v.metric = 'gbps')"                                          \
+    " OR (p.experiment = 'project' AND v.metric = 'gflops'))"
+#define RATE_ROWS                                                                                  \
+    "SELECT CASE p.experiment WHEN 'stream' THEN 2 WHEN 'project' THEN 3"                          \
+    "  ELSE p.axes_json ->> '$.pages' = '4k' END AS kind,"                                         \
+    " iif(p.experiment = 'project', 0, CAST(p.axes_json ->> '$.bytes' AS REAL)) AS bytes,"         \
+    " CAST(coalesce(p.axes_json ->> '$.threads', 1) AS INTEGER) AS threads,"                       \
+    " iif(p.experiment = 'ladder', min(v.median), max(v.median))" RATES " GROUP BY 1, 2, 3"
+
+EngStatus eng_db_rates(EngDb *db, const char *machine_id, EngArena *arena, EngRateTable **out,
+                       EngErr *err)
+{
+    sqlite3_stmt *statement;
+    bool row;
+    int64_t room = 0;
+    EngRateTable *table = eng_arena_alloc(arena, sizeof *table);
+    *out = table;
+    EngStatus status =
+        table ? eng_db_number(db, &room, err,
+                              "SELECT count(*) FROM points WHERE machine_id = ?1 AND experiment IN"
+                              " ('ladder', 'stream', 'project')",
+                              "s", machine_id)
+              : ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory for rates", eng_db_path(db));
+    if (status || !room) return status;
+    table->rates = eng_arena_alloc(arena, (size_t)room * sizeof *table->rates);
+    if (!table->rates)
+        return ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory for rates", eng_db_path(db));
+    status = eng_db_query(db, &statement, err, RATE_ROWS, "s", machine_id);
+    while (!status && !(status = eng_db_step(db, statement, &row, err)) && row) {
+        Rate rate = {.kind = (RateKind)sqlite3_column_int(statement, 0),
+                     .bytes = sqlite3_column_double(statement, 1),
+                     .threads = sqlite3_column_int(statement, 2),
+                     .value = sqlite3_column_double(statement, 3)};
+        if (table->n < room && rate.value > 0) table->rates[table->n++] = rate;
+    }
+    return status;
+}
+
+/* Of the most threads up to `threads`, the smallest set that holds `bytes`, else the largest. */
+static double find_rate(const EngRateTable *table, RateKind kind, double bytes, int threads)
+{
+    const Rate *best = NULL;
+    for (int i = 0; i < table->n; i++) {
+        const Rate *r = &table->rates[i];
+        if (r->kind != kind || r->threads > threads) continue;
+        bool better = !best || r->threads > best->threads;
+        if (best && r->threads == best->threads)
+            better = best->bytes < bytes ? r->bytes > best->bytes
+                                         : r->bytes >= bytes && r->bytes < best->bytes;
+        if (better) best = r;
+    }
+    return best ? best->value : NAN;
+}
+
+const EngPointFacts eng_no_facts = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, 1};
+
+void eng_point_facts_add(EngPointFacts *facts, const char *metric, double median,
+                         double percent_of_roof)
+{
+    static const char *const names[] = {"flops",  "moved_bytes", "line_bytes", "working_set_bytes",
+                                        "cpu_us", "wall_us"};
+    double *values[] = {&facts->flops,      &facts->moved_bytes,
+                        &facts->line_bytes, &facts->working_set_bytes,
+                        &facts->cpu_us,     &facts->wall_us};
+    for (int i = 0; metric && i < 6; i++)
+        if (!strcmp(names[i], metric)) *values[i] = median;
+    if (!isnan(percent_of_roof)) facts->percent_of_roof = percent_of_roof;
+}
+
+int eng_threads_of(const char *axes_json)
+{
+    json_t *axes = json_loads(axes_json, 0, NULL);
+    json_int_t threads = json_integer_value(json_object_get(axes, "threads"));
+    json_decref(axes);
+    return threads > 0 && threads < 100000 ? (int)threads : 1;
+}
+
+void eng_expect_point(const EngRateTable *table, const EngPointFacts *facts, EngExpectation *out)
+{
+    double us = isnan(facts->cpu_us) ? facts->wall_us : facts->cpu_us;
+    double set = isnan(facts->working_set_bytes) ? facts->moved_bytes : facts->working_set_bytes;
+    const EngWork work = {facts->flops, facts->moved_bytes, facts->line_bytes, facts->threads};
+    const EngRates rates = {find_rate(table, RATE_STREAM, set, facts->threads),
+                            find_rate(table, RATE_PRODUCT, 0, facts->threads),
+                            find_rate(table, RATE_LOAD_2M, set, facts->threads),
+                            find_rate(table, RATE_LOAD_4K, set, facts->threads)};
+    eng_expect(&work, &rates, us * 1e3, us * 1e3 * facts->percent_of_roof / 100, out);
+}
+
+EngStatus eng_db_expect_rows(EngDb *db, const char *machine_id, const EngSummaryRow *rows, int n,
+                             EngArena *arena, EngExpectation **out, EngErr *err)
+{
+    EngRateTable *table;
+    EngStatus status = eng_db_rates(db, machine_id, arena, &table, err);
+    if (status) return status;
+    *out = eng_arena_alloc(arena, ((size_t)n + 1) * sizeof **out);
+    if (!*out) return ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory", eng_db_path(db));
+    for (int first = 0, end; first < n; first = end) {
+        EngPointFacts facts = eng_no_facts;
+        EngExpectation expectation;
+        facts.threads = eng_threads_of(rows[first].axes_json);
+        for (end = first; end < n && !strcmp(rows[end].point_key, rows[first].point_key); end++)
+            eng_point_facts_add(&facts, rows[end].metric, rows[end].median,
+                                rows[end].percent_of_roof);
+        eng_expect_point(table, &facts, &expectation);
+        for (int i = first; i < end; i++) (*out)[i] = expectation;
+    }
+    return ENG_OK;
+}

@@ -1,0 +1,132 @@
+/* Expectation: the largest term wins, what it cannot explain is told, and without rates the roof
+ * stands in; rates are read from the points of ladder, stream and project. */
+#include "db_fixture.h"
+
+#include "bench/core/db_expectation.h"
+
+static EngExpectation expect(EngWork work, EngRates rates, double measured, double roof)
+{
+    EngExpectation e;
+    eng_expect(&work, &rates, measured, roof, &e);
+    return e;
+}
+
+static void test_terms(void **state)
+{
+    (void)state;
+    const EngRates rates = {.gbps = 10, .gflops = 100, .ns_per_load = 5, .ns_per_load_4k = 12};
+    /* 6400 bytes of lines: 100 loads; 500 ns on one thread, 250 on two. */
+    EngExpectation e = expect((EngWork){0, 1000, 6400, 1}, rates, 510, 400);
+    assert_int_equal(e.term, ENG_TERM_LATENCY);
+    assert_true(e.counted && e.expected_ns == 500);
+    assert_string_equal(e.why, "latency (counted)");
+    e = expect((EngWork){0, 1000, 6400, 2}, rates, 1000, 400);
+    assert_true(e.expected_ns == 250);
+    assert_string_equal(e.why, "4 x latency (counted)");
+    /* 1250 ns are what 4 KiB pages cost (1200). */
+    e = expect((EngWork){0, 1000, 6400, 1}, rates, 1250, 400);
+    assert_int_equal(e.term, ENG_TERM_PAGES);
+    assert_string_equal(e.why, "pages: walks explain 2.5 x latency (counted)");
+    e = expect((EngWork){0, 50000, 6400, 1}, rates, 2500, 400);
+    assert_int_equal(e.term, ENG_TERM_BYTES);
+    assert_true(e.expected_ns == 5000 && !e.counted);
+    assert_string_equal(e.why, "0.5 x bytes (modelled)");
+    e = expect((EngWork){1e6, 50000, NAN, 1}, rates, 10000, NAN);
+    assert_int_equal(e.term, ENG_TERM_FLOPS);
+    assert_string_equal(e.why, "flops (modelled)");
+}
+
+static void test_unknown(void **state)
+{
+    (void)state;
+    const EngRates none = {NAN, NAN, NAN, NAN};
+    EngExpectation e = expect((EngWork){1e6, 50000, 6400, 1}, none, 800, 400);
+    assert_int_equal(e.term, ENG_TERM_ROOF);
+    assert_true(e.expected_ns == 400 && e.ratio == 2);
+    assert_string_equal(e.why, "2 x roof (no ladder or stream)");
+    e = expect((EngWork){NAN, NAN, NAN, 1}, none, 800, NAN);
+    assert_int_equal(e.term, ENG_TERM_NONE);
+    assert_true(isnan(e.expected_ns));
+    assert_string_equal(e.why, "");
+}
+
+/* A measured point of an experiment by hand: one metric, one value. */
+static void put_point(EngDb *db, const char *experiment, const char *key, const char *axes,
+                      const char *metric, double value)
+{
+    char *sql = sqlite3_mprintf(
+        "INSERT OR IGNORE INTO metrics VALUES ('%q', '%q', '', 1, 'cpu', '');"
+        "INSERT INTO points VALUES ('%q', '%q', '%q', '', 'cpu', 'measured', 0, 'v', 'machine-1',"
+        " NULL, NULL, NULL, '%q', 'test');"
+        "INSERT INTO block_points (block_id, point_key, ordinal, state, outcome) SELECT block_id,"
+        " '%q', 99, 'done', 'measured' FROM blocks LIMIT 1;"
+        "INSERT INTO run_points SELECT run_id, '%q', block_id FROM blocks LIMIT 1;"
+        "INSERT INTO samples SELECT block_id, '%q', 0, 0, 0, 1, 1, 1, 0 FROM blocks LIMIT 1;"
+        "INSERT INTO sample_values SELECT block_id, '%q', 0, 0, '%q', %f FROM blocks LIMIT 1",
+        experiment, metric, key, key, experiment, axes, key, key, key, key, metric, value);
+    char *error = NULL;
+    if (sqlite3_exec(eng_db_handle(db), sql, NULL, NULL, &error)) fail_msg("%s", error);
+    sqlite3_free(sql);
+}
+
+#define LADDER(pages, bytes, chains)                                                               \
+    "{\"access\":\"chains\",\"bytes\":" bytes ",\"chains\":" chains                                \
+    ",\"line\":\"64\",\"pages\":\"" pages "\",\"threads\":1}"
+
+static void test_rates(void **state)
+{
+    EngDb *db = open_db(*state, ENG_DB_RUN);
+    EngArena *arena = eng_arena_create();
+    EngRateTable *table;
+    EngExpectation e;
+    int segment;
+    put_common(db);
+    Run run = begin_run(db, "[gather]\n", false);
+    OK(eng_db_segment_start(db, run.blocks[0].block_id, 1, &segment, err));
+    EngPointFacts facts = eng_no_facts;
+    eng_point_facts_add(&facts, "line_bytes", 6400, 50);
+    eng_point_facts_add(&facts, "working_set_bytes", 3000, NAN);
+    eng_point_facts_add(&facts, "cpu_us", 1, NAN);
+    OK(eng_db_rates(db, "machine-1", arena, &table, err));
+    eng_expect_point(table, &facts, &e);
+    assert_int_equal(e.term, ENG_TERM_ROOF);
+    assert_true(e.expected_ns == 500);
+
+    put_point(db, "ladder", "l1", LADDER("2m", "1024", "8"), "ns_per_load", 1);
+    put_point(db, "ladder", "l2", LADDER("2m", "4096", "1"), "ns_per_load", 90);
+    put_point(db, "ladder", "l3", LADDER("2m", "4096", "8"), "ns_per_load", 8);
+    put_point(db, "ladder", "l4", LADDER("2m", "9999", "8"), "ns_per_load", 30);
+    put_point(db, "ladder", "l5", LADDER("4k", "4096", "8"), "ns_per_load", 20);
+    put_point(db, "stream", "s1", "{\"bytes\":4096,\"threads\":1}", "gbps", 5);
+    OK(eng_db_rates(db, "machine-1", arena, &table, err));
+    eng_expect_point(table, &facts, &e);
+    assert_int_equal(e.term,
+                     ENG_TERM_LATENCY); /* 100 lines x 8 ns: the set that holds 3000 bytes */
+    assert_true(e.expected_ns == 800 && e.terms_ns[ENG_TERM_PAGES] == 2000);
+    facts.working_set_bytes = 1e9; /* beyond the ladder: its largest */
+    eng_expect_point(table, &facts, &e);
+    assert_true(e.expected_ns == 3000);
+    eng_point_facts_add(&facts, "moved_bytes", 20000, NAN);
+    eng_expect_point(table, &facts, &e);
+    assert_int_equal(e.term, ENG_TERM_BYTES);
+    assert_true(e.expected_ns == 4000);
+    /* Another machine's rates are not ours. */
+    OK(eng_db_rates(db, "machine-2", arena, &table, err));
+    eng_expect_point(table, &facts, &e);
+    assert_int_equal(e.term, ENG_TERM_ROOF);
+    assert_int_equal(eng_threads_of("{\"threads\":4}"), 4);
+    assert_int_equal(eng_threads_of("{}"), 1);
+    eng_arena_destroy(arena);
+    free_run(&run);
+    eng_db_close(db);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_terms),
+        cmocka_unit_test(test_unknown),
+        cmocka_unit_test_setup_teardown(test_rates, make_folder, remove_folder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
