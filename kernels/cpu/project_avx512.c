@@ -134,7 +134,7 @@ typedef struct Job {
     const uint32_t *x;    /* [k_tiles * 16, m] pairs */
     uint32_t *panel;      /* [k_tiles * 16, 32] words: expanded weights, written or read */
     float *kept;          /* [m, 32] sums before and after; not used where start and end are set */
-    const uint8_t *ahead; /* what a plain tile fetches meanwhile */
+    const uint8_t *ahead; /* weights a plain tile fetches meanwhile, a line per pair; or NULL */
     size_t codes_ahead;   /* bytes a fused one fetches early */
     bool start, end;      /* whether k starts or ends here: sums are 0 or go to the output */
     uint8_t *out;
@@ -203,16 +203,22 @@ INLINE void fused(const Job *job, const int m, const int chains, const bool keep
     end_sums(job, m, sums);
 }
 
-/* Weights come from the panel. Meanwhile a line per pair of inputs is fetched from `ahead`. */
+/* Weights come from the panel. */
 INLINE void plain(const Job *job, const int m)
 {
     __m512 sums[2 * PLAIN_M];
     const uint32_t *x = job->x, *panel = job->panel;
     const uint8_t *ahead = job->ahead;
     start_sums(job, m, sums);
-    for (int pair = 0; pair < job->k_tiles * PAIRS; pair++, panel += 32, x += m, ahead += 64) {
+    /* Sums of the next tile, most likely of the same size; asking for memory beyond is harmless. */
+    if (!job->start)
+        UNROLL for (int i = 2 * m; i < 4 * m; i++) _mm_prefetch(job->kept + 16 * i, _MM_HINT_T0);
+    for (int pair = 0; pair < job->k_tiles * PAIRS; pair++, panel += 32, x += m) {
         __m512i w0 = _mm512_load_si512(panel), w1 = _mm512_load_si512(panel + 16);
-        _mm_prefetch(ahead, _MM_HINT_T0);
+        if (ahead) {
+            _mm_prefetch(ahead, _MM_HINT_T1);
+            ahead += 64;
+        }
         UNROLL for (int i = 0; i < m; i++)
         {
             __m512i xi = broadcast(x + i);
@@ -421,10 +427,8 @@ static const TokenTile *run_chunk(const EngProjectProblem *p, const EngProjectAr
         Job job = job_of(p, args, state, tile, group, k0, k_tiles);
         job.panel = panel;
         job.kept = kept + (size_t)(tile->first - block->first) * ENG_TILE;
-        /* The first plain tile fetches weights of the next chunk, the others the sums of the next
-         * tiles. */
-        job.ahead = tile == block + 1 ? job.tiles + (size_t)k_tiles * ENG_TILE_BYTES
-                                      : (const uint8_t *)(job.kept + tile->count * ENG_TILE);
+        /* The first plain tile fetches the group's next weights for the others. */
+        if (tile == block + 1) job.ahead = job.tiles + (size_t)k_tiles * ENG_TILE_BYTES;
         (tile == block ? g_fused : g_plain)[tile->count](&job);
     }
     return tile;
