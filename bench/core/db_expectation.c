@@ -22,15 +22,16 @@ struct EngRateTable {
     int n;
 };
 
-/* Loads: the best number of chains at each size, that is the rate of independent ones. Streams: the
- * best pass. Products: the best of all, roofs included. Medians come from the view, runs that own a
- * point found twice give it twice. */
+/* Loads: the best number of chains at each size, that is the rate of independent single lines.
+ * Streams: the best pass. Products: the best of all, roofs included. Medians come from the
+ * view, runs that own a point found twice give it twice. */
 #define RATES                                                                                      \
     " FROM points p CROSS JOIN v_summary v ON v.point_key = p.point_key"                           \
     " WHERE p.machine_id = ?1 AND p.kind = 'measured' AND v.outcome = 'measured' AND ("            \
     " (p.experiment = 'ladder' AND v.metric = 'ns_per_load'"                                       \
     "  AND p.axes_json ->> '$.access' GLOB 'chains*' AND p.axes_json ->> '$.line' = '64'"          \
-    "  AND p.axes_json ->> '$.pages' IN ('2m', '4k'))"                                             \
+    "  AND p.axes_json ->> '$.pages' IN ('2m', "                                                   \
+    "'4k'))"                                                                                       \
     " OR (p.experiment = 'stream' AND v.metric = 'gbps')"                                          \
     " OR (p.experiment = 'project' AND v.metric = 'gflops'))"
 #define RATE_ROWS                                                                                  \
@@ -69,20 +70,25 @@ EngStatus eng_db_rates(EngDb *db, const char *machine_id, EngArena *arena, EngRa
     return status;
 }
 
-/* Of the most threads up to `threads`, the smallest set that holds `bytes`, else the largest. */
+/* Of the most threads up to `threads`: between the two measured sets around `bytes`, linear in the
+ * logarithm of the size; beyond them the nearest. */
 static double find_rate(const EngRateTable *table, RateKind kind, double bytes, int threads)
 {
-    const Rate *best = NULL;
+    const Rate *below = NULL, *above = NULL;
+    int most = 0;
     for (int i = 0; i < table->n; i++) {
         const Rate *r = &table->rates[i];
-        if (r->kind != kind || r->threads > threads) continue;
-        bool better = !best || r->threads > best->threads;
-        if (best && r->threads == best->threads)
-            better = best->bytes < bytes ? r->bytes > best->bytes
-                                         : r->bytes >= bytes && r->bytes < best->bytes;
-        if (better) best = r;
+        if (r->kind == kind && r->threads <= threads && r->threads > most) most = r->threads;
     }
-    return best ? best->value : NAN;
+    for (int i = 0; i < table->n; i++) {
+        const Rate *r = &table->rates[i];
+        if (r->kind != kind || r->threads != most) continue;
+        if (r->bytes >= bytes && (!above || r->bytes < above->bytes)) above = r;
+        if (r->bytes < bytes && (!below || r->bytes > below->bytes)) below = r;
+    }
+    if (!below || !above) return below ? below->value : above ? above->value : NAN;
+    double part = log(bytes / below->bytes) / log(above->bytes / below->bytes);
+    return below->value + (above->value - below->value) * part;
 }
 
 const EngPointFacts eng_no_facts = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, 1};

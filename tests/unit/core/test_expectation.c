@@ -85,7 +85,7 @@ static void test_rates(void **state)
     OK(eng_db_segment_start(db, run.blocks[0].block_id, 1, &segment, err));
     EngPointFacts facts = eng_no_facts;
     eng_point_facts_add(&facts, "line_bytes", 6400, 50);
-    eng_point_facts_add(&facts, "working_set_bytes", 3000, NAN);
+    eng_point_facts_add(&facts, "working_set_bytes", 4096, NAN);
     eng_point_facts_add(&facts, "cpu_us", 1, NAN);
     OK(eng_db_rates(db, "machine-1", arena, &table, err));
     eng_expect_point(table, &facts, &e);
@@ -100,9 +100,11 @@ static void test_rates(void **state)
     put_point(db, "stream", "s1", "{\"bytes\":4096,\"threads\":1}", "gbps", 5);
     OK(eng_db_rates(db, "machine-1", arena, &table, err));
     eng_expect_point(table, &facts, &e);
-    assert_int_equal(e.term,
-                     ENG_TERM_LATENCY); /* 100 lines x 8 ns: the set that holds 3000 bytes */
+    assert_int_equal(e.term, ENG_TERM_LATENCY); /* 100 lines x 8 ns */
     assert_true(e.expected_ns == 800 && e.terms_ns[ENG_TERM_PAGES] == 2000);
+    facts.working_set_bytes = 2048; /* half-way between 1024 and 4096, by ratio */
+    eng_expect_point(table, &facts, &e);
+    assert_float_equal(e.expected_ns, 450, 1e-6);
     facts.working_set_bytes = 1e9; /* beyond the ladder: its largest */
     eng_expect_point(table, &facts, &e);
     assert_true(e.expected_ns == 3000);
