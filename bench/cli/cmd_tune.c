@@ -37,7 +37,7 @@ static int usable_cpus(void)
 static void report_stage(void *context, const EngTuneStageResult *s, int number, int of)
 {
     (void)context;
-    if (!s->found && !s->finished && !s->rounds) {
+    if (!s->found && s->seconds == 0) {
         eng_info("tune", "stage %d of %d: %d candidates, %d rounds in %d workers", number + 1, of,
                  s->stage.candidates, s->stage.pairs * s->stage.segments, s->stage.segments);
         return;
