@@ -32,6 +32,9 @@ const EngKernel *const eng_cpu_kernels[] = {
     &eng_cpu_gather_roof_d48_nt,
     &eng_cpu_gather_roof_g4_nt,
     &eng_cpu_gather_roof_g12_nt,
+    &eng_cpu_gather_roof_g16_nt,
+    &eng_cpu_gather_roof_g24_nt,
+    &eng_cpu_gather_roof_g4a96_nt,
     &eng_cpu_gather_roof_g48_nt,
 
     &eng_cpu_project_portable,

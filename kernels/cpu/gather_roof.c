@@ -188,6 +188,10 @@ ROOF(d16, "roof_copy_d16", 1, 16, false, "16 rows ahead");
 ROOF(d48, "roof_copy_d48", 1, 48, false, "48 rows ahead");
 ROOF(g12, "roof_copy_g12", 12, 12, false, "bursts of 12 rows");
 ROOF(g12_nt, "roof_copy_g12_nt", 12, 12, true, "bursts of 12 rows, stored past the caches");
+ROOF(g16_nt, "roof_copy_g16_nt", 16, 16, true, "bursts of 16 rows, stored past the caches");
+ROOF(g24_nt, "roof_copy_g24_nt", 24, 24, true, "bursts of 24 rows, stored past the caches");
+ROOF(g4a96_nt, "roof_copy_g4a96_nt", 4, 96, true,
+     "bursts of 4, 96 rows ahead, stored past the caches");
 ROOF(g24, "roof_copy_g24", 24, 24, false, "bursts of 24 rows");
 ROOF(g48, "roof_copy_g48", 48, 48, false, "bursts of 48 rows");
 ROOF(g64, "roof_copy_g64", 64, 64, false, "bursts of 64 rows");
