@@ -2,6 +2,7 @@
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,17 +17,23 @@
 #include "bench/core/stats.h"
 #include "bench/core/worker.h"
 
+#define ORDERS 6 /* of three arms */
+
 static const char *const g_arm_names[ENG_AB_ARMS] = {"old build", "old build (control)",
                                                      "new build"};
 
 typedef struct Arm {
     EngWorker worker;
-    EngTiming timing;
-    double values[ENG_MAX_METRICS];
-    int position;
     int64_t n_samples;
     bool failed;
 } Arm;
+
+/* A sample not yet stored: the database rests while a segment runs. */
+typedef struct Taken {
+    EngTiming timing;
+    double values[ENG_MAX_METRICS];
+    int position;
+} Taken;
 
 typedef struct Block {
     const EngAbTask *task;
@@ -34,6 +41,8 @@ typedef struct Block {
     const EngLedgerBlock *ledger;
     EngAbMeasured *out;
     Arm arms[ENG_AB_ARMS];
+    Taken *taken; /* [pairs, ENG_AB_ARMS] of the segment */
+    int orders[ORDERS];
     EngWorkerMessage message;
     EngRng rng;
     int64_t inner;
@@ -172,12 +181,13 @@ static void end_all(Block *b)
 /* ---- samples -----------------------------------------------------------------------------------
  */
 
-static double time_of(const Block *b, const Arm *arm)
+static double time_of(const Block *b, int pair, int arm)
 {
-    return (double)(b->on_wall ? arm->timing.wall_ns : arm->timing.cpu_ns);
+    const EngTiming *t = &b->taken[pair * ENG_AB_ARMS + arm].timing;
+    return (double)(b->on_wall ? t->wall_ns : t->cpu_ns);
 }
 
-static EngStatus keep_pair(Block *b, EngErr *err)
+static EngStatus keep_pair(Block *b, int pair, EngErr *err)
 {
     EngAbMeasured *out = b->out;
     if (out->n == b->room) {
@@ -189,57 +199,70 @@ static EngStatus keep_pair(Block *b, EngErr *err)
         b->room = room;
     }
     double inner = (double)b->inner;
-    out->samples[out->n++] =
-        (EngAbSample){.segment = b->segment,
-                      .old_ns = time_of(b, &b->arms[ENG_AB_OLD]) / inner,
-                      .control_ns = time_of(b, &b->arms[ENG_AB_CONTROL]) / inner,
-                      .new_ns = time_of(b, &b->arms[ENG_AB_NEW]) / inner};
+    out->samples[out->n++] = (EngAbSample){.segment = b->segment,
+                                           .old_ns = time_of(b, pair, ENG_AB_OLD) / inner,
+                                           .control_ns = time_of(b, pair, ENG_AB_CONTROL) / inner,
+                                           .new_ns = time_of(b, pair, ENG_AB_NEW) / inner};
     return ENG_OK;
 }
 
-/* After the pair, in one transaction: the database works while nobody is timed. A time of 0, which
- * has no ratio, is stored and counted as dropped from the verdict. */
+/* A time of 0, which has no ratio, is stored and counted as dropped from the verdict. */
 static EngStatus store_pair(Block *b, int pair, EngErr *err)
 {
     EngDb *db = b->where->db;
     bool whole = true;
-    EngStatus status = eng_db_begin(db, err);
-    if (status) return status;
+    EngStatus status = ENG_OK;
     for (int arm = 0; arm < ENG_AB_ARMS && !status; arm++) {
-        Arm *a = &b->arms[arm];
+        const Taken *taken = &b->taken[pair * ENG_AB_ARMS + arm];
         EngSampleId id = sample_id(b, arm, pair);
-        bool zero = time_of(b, a) <= 0;
+        bool zero = time_of(b, pair, arm) <= 0;
         whole = whole && !zero;
-        status = eng_db_put_sample(db, &id, a->position, false, &a->timing, b->ledger->experiment,
-                                   a->values, err);
+        status = eng_db_put_sample(db, &id, taken->position, false, &taken->timing,
+                                   b->ledger->experiment, taken->values, err);
         if (!status && zero) status = eng_db_put_drops(db, &id, "pairs without a time", 1, err);
-        a->n_samples++;
+        b->arms[arm].n_samples++;
     }
-    if (!status) status = eng_db_commit(db, err);
-    if (status) {
-        eng_db_rollback(db);
-        return status;
-    }
-    for (int arm = 0; arm < ENG_AB_ARMS && b->where->tick; arm++)
+    return status || !whole ? status : keep_pair(b, pair, err);
+}
+
+static EngStatus store_segment(Block *b, EngErr *err)
+{
+    EngStatus status = eng_db_begin(b->where->db, err);
+    if (status) return status;
+    for (int pair = 0; pair < b->ledger->pairs_wanted && !status; pair++)
+        status = store_pair(b, pair, err);
+    if (!status) status = eng_db_commit(b->where->db, err);
+    if (status) eng_db_rollback(b->where->db);
+    for (int i = 0; i < b->ledger->pairs_wanted * ENG_AB_ARMS && b->where->tick && !status; i++)
         b->where->tick(b->where->tick_context);
-    return whole ? keep_pair(b, err) : ENG_OK;
+    return status;
+}
+
+/* Place in a round decides something too (who comes after the pause, in whose caches), so each arm
+ * must have each place equally often: all six orders in random sequence, then again. */
+static const int *order_of(Block *b, int pair)
+{
+    static const int orders[ORDERS][ENG_AB_ARMS] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                                    {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    if (pair % ORDERS == 0) eng_shuffle(&b->rng, b->orders, ORDERS);
+    return orders[b->orders[pair % ORDERS]];
 }
 
 static EngStatus take_pair(Block *b, int pair, EngErr *err)
 {
-    int order[ENG_AB_ARMS];
+    const int *order = order_of(b, pair);
     EngStatus status = ENG_OK;
-    eng_shuffle(&b->rng, order, ENG_AB_ARMS);
     snprintf(b->phase, sizeof b->phase, "sample");
     for (int i = 0; i < ENG_AB_ARMS && !status && !b->failed; i++) {
         Arm *arm = &b->arms[order[i]];
+        Taken *taken = &b->taken[pair * ENG_AB_ARMS + order[i]];
         eng_worker_acknowledge(&arm->worker, NULL); /* a dead one is noticed at once */
         status = wait_for(b, order[i], ENG_WORKER_SAMPLE, err);
-        arm->timing = b->message.timing;
-        arm->position = i;
-        memcpy(arm->values, b->message.values, sizeof arm->values);
+        taken->timing = b->message.timing;
+        taken->position = i;
+        memcpy(taken->values, b->message.values, sizeof taken->values);
     }
-    return status || b->failed ? status : store_pair(b, pair, err);
+    return status;
 }
 
 /* ---- segments ----------------------------------------------------------------------------------
@@ -252,15 +275,14 @@ static EngStatus check_builds(Block *b, EngErr *err)
     static const int arms[] = {ENG_AB_OLD, ENG_AB_NEW};
     char how[96];
     EngStatus status = ENG_OK;
+    int64_t inner = 0;
     for (int i = 0; i < 2 && !status && !b->failed; i++) {
-        b->inner = 0;
-        status = start(b, arms[i], true, err);
+        status = start(b, arms[i], true, err); /* b->inner is still 0: sized by the worker */
         if (!status) status = wait_for(b, arms[i], ENG_WORKER_READY, err);
-        if (i == 0) b->inner = b->message.timing.inner;
-        int64_t inner = b->inner;
+        if (arms[i] == ENG_AB_OLD) inner = b->message.timing.inner;
         if (b->arms[arms[i]].worker.pid > 0) end(b, arms[i], true, how, sizeof how);
-        b->inner = inner;
     }
+    b->inner = inner;
     return status;
 }
 
@@ -284,24 +306,32 @@ static EngStatus run_pairs(Block *b, EngErr *err)
     return status;
 }
 
+static int choose_cpu(const Block *b)
+{
+    cpu_set_t set;
+    const char *how = getenv("ENG_AB_PIN");
+    if (!how || sched_getaffinity(0, sizeof set, &set)) return -1;
+    int n = CPU_COUNT(&set), wanted = b->segment % n;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET((size_t)cpu, &set) && !wanted--) return cpu;
+    return -1;
+}
+
 static EngStatus run_segment(Block *b, bool first, EngErr *err)
 {
     EngDb *db = b->where->db;
     EngEvidence before, after;
     char evidence[ENG_EVIDENCE_BYTES];
-    EngRng cpus;
-    cpu_set_t allowed;
     EngStatus status =
         eng_db_segment_start(db, b->ledger->block_id, b->ledger->seed, &b->segment, err);
     if (status) return status;
     eng_rng_seed_at(&b->rng, b->ledger->seed, (uint64_t)b->segment + 1);
-    eng_rng_seed_at(&cpus, b->ledger->seed, (uint64_t)b->segment + 100001);
-    b->cpu = -1;
-    (void)allowed;
+    b->cpu = choose_cpu(b);
     eng_evidence_read(&before);
     if (first) status = check_builds(b, err);
     if (!status && !b->failed) status = run_pairs(b, err);
     end_all(b);
+    if (!status && !b->failed) status = store_segment(b, err);
     if (status) return status;
     eng_evidence_read(&after);
     eng_evidence_delta_json(&before, &after, evidence, sizeof evidence);
@@ -363,7 +393,9 @@ EngStatus eng_ab_block(const EngAbTask *task, const EngBlockContext *where,
     b->on_wall = !strcmp(clock, "wall");
     for (int arm = 0; arm < ENG_AB_ARMS; arm++) b->arms[arm].worker.pid = -1;
     int64_t begin = eng_now_ns();
-    status = eng_db_block_start(where->db, ledger->block_id, err);
+    status = eng_alloc_or((void **)&b->taken, (size_t)ledger->pairs_wanted * ENG_AB_ARMS,
+                          sizeof(Taken), "a segment's samples", err);
+    if (!status) status = eng_db_block_start(where->db, ledger->block_id, err);
     for (int s = 0; s < ledger->segments_wanted && !status && !b->failed; s++) {
         status = run_segment(b, s == 0, err);
         out->cut_short = task->budget_ns && eng_now_ns() - begin > task->budget_ns &&
@@ -375,6 +407,7 @@ EngStatus eng_ab_block(const EngAbTask *task, const EngBlockContext *where,
     }
     if (!status) status = median_sample(b, err);
     if (!status) status = finish(b, stop_reason, err);
+    eng_free(b->taken);
     eng_free(b);
     return status;
 }

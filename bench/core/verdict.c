@@ -64,7 +64,7 @@ static double signed_rank_p(double *values, int n)
     double positive = 0;
     qsort(values, (size_t)n, sizeof *values, compare_magnitudes);
     for (int i = 0; i < n;) {
-        int end = i;
+        int end = i + 1;
         while (end < n && fabs(values[end]) == fabs(values[i])) end++;
         double rank = (i + 1 + end) / 2.0;
         for (int k = i; k < end; k++)

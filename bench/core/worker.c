@@ -261,7 +261,9 @@ static void take_sample(Child *child, int i, int pair, int position)
     Slot *slot = &child->slots[i];
     if (!child->task->paced) enter(child, i, "sample");
     if (!place(child, i)) return;
-    EngStatus status = child->task->paced ? child->experiment->run(slot->state, &err) : ENG_OK;
+    EngStatus status = ENG_OK;
+    /* Untimed: the caches may have been another worker's meanwhile. */
+    if (child->task->paced) status = time_run(child, slot, &timing, &err);
     eng_counters_start(&child->counters);
     if (!status) status = time_run(child, slot, &timing, &err);
     double counted[ENG_COUNTER_COUNT];

@@ -20,8 +20,7 @@ typedef struct EngWorkerTask {
     int64_t budget_ns;     /* stop after the round in which this has passed, 0: none */
     int64_t target_ns;     /* length of a sample: inner iterations are sized for it */
     /* Paced: says ENG_WORKER_READY when warm, with the inner iterations in `timing`, and takes each
-     * sample only when told to (eng_worker_acknowledge), after one untimed run(): its caches may
-     * have been another worker's meanwhile. */
+     * sample only when told to (eng_worker_acknowledge), after an untimed one. */
     bool paced;
     int64_t inner; /* fixed inner iterations, the same for workers that are compared; 0: sized */
 } EngWorkerTask;
