@@ -35,15 +35,16 @@
 enum { AHEAD, CHUNK, BLOCK, GROUPS };
 static const EngTunable g_tunables[] = {
     {"ahead", 1, 4096, 128, "16,32,64,128,256", "lines of weights asked for early"},
-    {"chunk", 1, 64, 16, "4,8,12,16,24", "tiles of 32 inputs expanded at a time"},
-    {"block", 32, 4096, 256, "128,256,512", "tokens between two expansions"},
+    {"chunk", 1, 64, 0, "8,12,16,24,32,48", "tiles of 32 inputs expanded at a time"},
+    {"block", 32, 4096, 128, "64,96,128,256", "tokens between two expansions"},
     {"groups", 1, 64, 0, "1,2,4,8", "groups of 32 outputs that share an input in the cache"},
     {0},
 };
-#define GROUPS_DEFAULT 4
-#define WHOLE_X_BYTES  (768 << 10) /* x up to this size stays in the cache: groups 1 */
+/* While x as a whole stays in the second-level cache, expanded weights belong in the first; after
+ * that, fewer and longer chunks mean less traffic of sums. */
+#define WHOLE_X_BYTES (768 << 10)
 
-#define PAIRS          (ENG_TILE / 2) /* pairs of inputs in a tile */
+#define PAIRS         (ENG_TILE / 2) /* pairs of inputs in a tile */
 
 /* Upper bytes of codes 0 .. 127, then lower bytes. */
 typedef struct Table {
@@ -346,9 +347,9 @@ static void take_settings(const EngProblem *problem, State *state)
     const int *tuned = problem->tuned;
     bool whole = (size_t)p->tokens * (size_t)p->k * sizeof(uint16_t) <= WHOLE_X_BYTES;
     state->ahead = tuned[AHEAD] ? tuned[AHEAD] : g_tunables[AHEAD].def;
-    state->chunk = tuned[CHUNK] ? tuned[CHUNK] : g_tunables[CHUNK].def;
+    state->chunk = tuned[CHUNK] ? tuned[CHUNK] : whole ? 16 : 32;
     state->block = tuned[BLOCK] ? tuned[BLOCK] : g_tunables[BLOCK].def;
-    state->block_groups = tuned[GROUPS] ? tuned[GROUPS] : whole ? 1 : GROUPS_DEFAULT;
+    state->block_groups = tuned[GROUPS] ? tuned[GROUPS] : whole ? 1 : 4;
 }
 
 static EngStatus create(const EngProblem *problem, void **out, EngErr *err)
