@@ -13,7 +13,7 @@ failures=0
 
 cat >long.sweep <<'SWEEP'
 [sweep]
-pairs = 40
+pairs = 80
 segments = 2
 
 [hash]
@@ -37,14 +37,13 @@ start() { # a run in the background, and a moment into it
     done
     fail "the run does not start: $(cat stderr)"
 }
-worker() { # the process id of the run's worker, once it has one
-    local child=
-    for _ in $(seq 100); do
-        child=$(cat "/proc/$run/task/$run/children" 2>/dev/null)
-        [ -n "$child" ] && break
+stop_worker() { # stops the run's worker in the middle of its life and puts its process id into $child
+    for _ in $(seq 500); do
+        read -r child _ <"/proc/$run/task/$run/children"
+        [ -n "$child" ] && kill -STOP "$child" 2>/dev/null && grep -q '^State:.T' "/proc/$child/status" 2>/dev/null && return
         sleep 0.01
     done
-    echo "${child%% *}"
+    fail "the run has no worker: $(cat stderr)"
 }
 outcomes() { # how many named points have an outcome
     sql a.db "SELECT count(*) FROM block_points JOIN points USING (point_key) WHERE is_roof = 0 AND outcome = '$1'"
@@ -66,7 +65,8 @@ goes_on() { # the same command ends well and all points are measured
 
 # ---- a worker is lost: its point fails, the others are measured in a new segment ----
 start
-kill -9 "$(worker)"
+stop_worker
+kill -9 "$child"
 ended "killed worker" points "worker ended with signal 9"
 [ "$(outcomes failed)" = 1 ] && [ "$(outcomes measured)" = $((N_POINTS - 1)) ] ||
     [ "$(outcomes measured)" = $N_POINTS ] || fail "killed worker: $(outcomes failed) failed, $(outcomes measured) measured"
@@ -75,7 +75,7 @@ goes_on "killed worker"
 
 export ENG_WORKER_TIMEOUT_S=1
 start
-kill -STOP "$(worker)"
+stop_worker
 ended "hanging worker" points "no answer for 1 s (killed)"
 goes_on "hanging worker"
 unset ENG_WORKER_TIMEOUT_S
