@@ -58,7 +58,12 @@ void eng_expect(const EngWork *work, const EngRates *rates, double measured_ns, 
         snprintf(out->why, sizeof out->why, "pages: walks explain %.2g x latency (counted)",
                  out->ratio);
     } else {
-        snprintf(out->why, sizeof out->why, "%.2g x %s (%s)", out->ratio, eng_term_name(out->term),
-                 label);
+        /* Neighbouring lines of a row cost less than lines each for itself, which the ladder times.
+         */
+        const char *note = out->term == ENG_TERM_LATENCY && out->ratio < 1
+                               ? ": lines of a row overlap, or were cached"
+                               : "";
+        snprintf(out->why, sizeof out->why, "%.2g x %s (%s)%s", out->ratio,
+                 eng_term_name(out->term), label, note);
     }
 }

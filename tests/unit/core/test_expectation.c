@@ -23,6 +23,8 @@ static void test_terms(void **state)
     e = expect((EngWork){0, 1000, 6400, 2}, rates, 1000, 400);
     assert_true(e.expected_ns == 250);
     assert_string_equal(e.why, "4 x latency (counted)");
+    e = expect((EngWork){0, 1000, 6400, 1}, rates, 200, 150);
+    assert_string_equal(e.why, "0.4 x latency (counted): lines of a row overlap, or were cached");
     /* 1250 ns are what 4 KiB pages cost (1200). */
     e = expect((EngWork){0, 1000, 6400, 1}, rates, 1250, 400);
     assert_int_equal(e.term, ENG_TERM_PAGES);
