@@ -89,7 +89,7 @@ static void fail(Block *b, int arm, EngOutcome outcome, const char *text)
              b->ledger->points[arm].plan->variant, eng_outcome_name(outcome), b->out->reason);
 }
 
-static EngStatus start(Block *b, int arm, bool check, EngErr *err)
+static EngStatus start(Block *b, int arm, int place, bool check, EngErr *err)
 {
     const EngPoint *points[1] = {&b->ledger->points[arm].plan->point};
     InChild in = {b->where->db, b->task->paths[arm], b->cpu};
@@ -102,7 +102,8 @@ static EngStatus start(Block *b, int arm, bool check, EngErr *err)
                           .pairs = b->ledger->pairs_wanted,
                           .target_ns = ENG_SAMPLE_TARGET_NS,
                           .paced = true,
-                          .inner = b->inner};
+                          .inner = b->inner,
+                          .skip = place * 2 * b->ledger->pairs_wanted};
     snprintf(b->phase, sizeof b->phase, "start");
     return eng_worker_start(&b->arms[arm].worker, &task, load_build, &in, err);
 }
@@ -277,7 +278,7 @@ static EngStatus check_builds(Block *b, EngErr *err)
     EngStatus status = ENG_OK;
     int64_t inner = 0;
     for (int i = 0; i < 2 && !status && !b->failed; i++) {
-        status = start(b, arms[i], true, err); /* b->inner is still 0: sized by the worker */
+        status = start(b, arms[i], 0, true, err); /* b->inner is still 0: sized by the worker */
         if (!status) status = wait_for(b, arms[i], ENG_WORKER_READY, err);
         if (arms[i] == ENG_AB_OLD) inner = b->message.timing.inner;
         if (b->arms[arms[i]].worker.pid > 0) end(b, arms[i], true, how, sizeof how);
@@ -293,7 +294,7 @@ static EngStatus run_pairs(Block *b, EngErr *err)
     EngStatus status = ENG_OK;
     eng_shuffle(&b->rng, order, ENG_AB_ARMS);
     for (int i = 0; i < ENG_AB_ARMS && !status && !b->failed; i++) {
-        status = start(b, order[i], false, err);
+        status = start(b, order[i], i, false, err);
         if (!status) status = wait_for(b, order[i], ENG_WORKER_READY, err);
     }
     for (int pair = 0; pair < b->ledger->pairs_wanted && !status && !b->failed; pair++)

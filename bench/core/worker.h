@@ -23,6 +23,7 @@ typedef struct EngWorkerTask {
      * sample only when told to (eng_worker_acknowledge), after an untimed one. */
     bool paced;
     int64_t inner; /* fixed inner iterations, the same for workers that are compared; 0: sized */
+    int skip;      /* untimed samples before the first, at most 50 ms of them */
 } EngWorkerTask;
 
 typedef enum EngWorkerEvent {
