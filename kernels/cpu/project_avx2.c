@@ -21,7 +21,7 @@
 #include <pthread.h>
 
 #define INLINE   ENG_TARGET_AVX2 static inline __attribute__((always_inline))
-#define UNROLL   _Pragma("GCC unroll 8")
+#define UNROLL   _Pragma("GCC unroll 16")
 #define DIRECT_M 2
 #define PLAIN_M  6 /* tokens of a register tile: two sums each for 16 outputs */
 #define CHUNK    6 /* tiles along k: their expanded weights take 24 KB */
