@@ -12,6 +12,7 @@
 #include "bench/cli/verbs.h"
 #include "bench/cli/worth.h"
 #include "bench/core/db_expectation.h"
+#include "bench/core/plugin.h"
 #include "bench/core/runner.h"
 #include "bench/experiments/experiments.h"
 
@@ -300,6 +301,8 @@ static EngStatus run(EngCli *cli, EngErr *err)
     if (!n)
         return ENG_FAIL(err, ENG_USAGE,
                         "run: name a sweep file or an experiment; `engram list` shows them");
+    for (int i = 0; i < eng_cli_repeats(cli, "plugin") && !status; i++)
+        status = eng_plugin_add(eng_cli_repeat(cli, "plugin", i), err);
     /* All are read before any is measured: a mistake in the last must not come after hours. */
     for (int i = 0; i < n && !status; i++)
         status = read_sweep(cli, eng_cli_operand(cli, i), &sweeps[i], err);
@@ -322,6 +325,10 @@ static const EngOption g_options[] = {
          "values of an axis or a setting (pairs, segments, budget_ms, seed, compare, where, zip)"},
     ENG_OPTION_DB,
     ENG_OPTION_DATA,
+    {.name = "plugin",
+     .value = "FILE.so",
+     .repeat = true,
+     .help = "kernels of your own as further variants (docs/tune.md, include/engram/plugin.h)"},
     {.name = "fresh", .help = "measure again what the database holds already"},
     {.name = "dry-run", .help = "print points, blocks and estimated time; measure nothing"},
 };
