@@ -58,33 +58,39 @@ void eng_counters_close(EngCounters *counters)
     }
 }
 
-static double read_event(int fd)
+/* *away_ns: how long it was wanted and not on the processor so far. */
+static double read_event(int fd, double *away_ns)
 {
     uint64_t value[3]; /* count, time enabled, time running */
+    *away_ns = 0;
     if (fd < 0 || read(fd, value, sizeof value) != (ssize_t)sizeof value) return NAN;
-    /* Others had the counter for a while: the rest would be a guess. */
-    return value[1] == value[2] ? (double)value[0] : NAN;
+    *away_ns = (double)(value[1] - value[2]);
+    return (double)value[0];
 }
 
-static void read_all(const EngCounters *counters, double values[ENG_COUNTER_COUNT])
+static void read_all(const EngCounters *counters, double values[ENG_COUNTER_COUNT],
+                     double away_ns[ENG_COUNTER_COUNT])
 {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     values[ENG_COUNTER_PAGE_FAULTS] = (double)(usage.ru_minflt + usage.ru_majflt);
     values[ENG_COUNTER_SWITCHES] = (double)(usage.ru_nvcsw + usage.ru_nivcsw);
+    away_ns[ENG_COUNTER_PAGE_FAULTS] = away_ns[ENG_COUNTER_SWITCHES] = 0;
     for (int i = ENG_COUNTER_CYCLES; i < ENG_COUNTER_COUNT; i++)
-        values[i] = read_event(counters->fds[i]);
+        values[i] = read_event(counters->fds[i], &away_ns[i]);
 }
 
 void eng_counters_start(EngCounters *counters)
 {
-    read_all(counters, counters->start);
+    read_all(counters, counters->start, counters->away_ns);
 }
 
 void eng_counters_stop(EngCounters *counters, double values[ENG_COUNTER_COUNT])
 {
-    read_all(counters, values);
-    for (int i = 0; i < ENG_COUNTER_COUNT; i++) values[i] -= counters->start[i];
+    double away_ns[ENG_COUNTER_COUNT];
+    read_all(counters, values, away_ns);
+    for (int i = 0; i < ENG_COUNTER_COUNT; i++)
+        values[i] = away_ns[i] > counters->away_ns[i] ? NAN : values[i] - counters->start[i];
 }
 
 static const char *reason(int error)

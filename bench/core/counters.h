@@ -28,14 +28,15 @@ typedef struct EngCounters {
     int fds[ENG_COUNTER_COUNT];    /* -1: not from perf_event_open, or refused */
     int errors[ENG_COUNTER_COUNT]; /* errno of the refusal, 0: counts */
     double start[ENG_COUNTER_COUNT];
+    double away_ns[ENG_COUNTER_COUNT]; /* at start: time that others had the counter */
 } EngCounters;
 
 /* Never fails: what is refused is not observed. */
 void eng_counters_open(EngCounters *counters);
 void eng_counters_close(EngCounters *counters);
 void eng_counters_start(EngCounters *counters);
-/* Increases since start(); NAN: not observed (refused, or the counter was not on the processor all
- * the time). */
+/* Increases since start(); NAN: not observed (refused, or others had the counter for a part of
+ * the time: the rest would be a guess). */
 void eng_counters_stop(EngCounters *counters, double values[ENG_COUNTER_COUNT]);
 
 /* {"cycles":"counted","tlb_misses":"perf_event_open: ENOENT (no such counter here)"}: for every

@@ -299,7 +299,8 @@ static bool same_value(sqlite3_stmt *a, sqlite3_stmt *b, int column)
         return sqlite3_column_double(a, column) == sqlite3_column_double(b, column);
     if (type == SQLITE_NULL) return true;
     int n = sqlite3_column_bytes(a, column);
-    return n == sqlite3_column_bytes(b, column) &&
+    if (n != sqlite3_column_bytes(b, column)) return false;
+    return !n || /* an empty text has no address */
            !memcmp(sqlite3_column_blob(a, column), sqlite3_column_blob(b, column), (size_t)n);
 }
 

@@ -103,6 +103,22 @@ ENG_DB_MAX_PAGES=$(($(count small.db 'PRAGMA page_count') + 4)) "$engram" merge 
 grep -q 'disk full' full.err || fail "merge on a full disk: $(cat full.err)"
 dump small.db | cmp -s - small.before || fail "half-merged"
 
+# ---- allocations that fail: exit 7 and one line, and the next try works ----
+for n in 1 2 3 5 8 13 21 34 55 89 144; do
+    for what in "export --db=a.db --run=all --out=short.csv" "merge a.db --db=small.db"; do
+        # shellcheck disable=SC2086
+        ENG_FAIL_ALLOC=$n "$engram" $what >out.txt 2>short.err
+        got=$?
+        [ $got = 0 ] || { [ $got = 7 ] && [ "$(grep -c 'out of memory' short.err)" = 1 ]; } ||
+            fail "allocation $n of $what: exit $got, $(cat short.err)"
+        [ $n -gt 5 ] || [ $got = 7 ] || fail "allocation $n of $what was not reached"
+        [ $got = 0 ] || [ ! -e short.csv ] || [[ $what = merge* ]] || fail "allocation $n: half an export"
+        rm -f short.csv
+    done
+    [ "$(sqlite3 small.db 'PRAGMA integrity_check')" = ok ] || fail "allocation $n of merge: integrity"
+done
+expect 0 'in conflict' merge a.db --db=small.db
+
 # ---- status from another process, and a second writer, while a run goes on ----
 "$engram" run hash -a preset=tiny -a corpus=uniform -a tokens=1,4,16,64 -a pairs=40 --db=live.db --data=. >/dev/null 2>&1 &
 run=$!
