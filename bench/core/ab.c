@@ -152,9 +152,8 @@ static EngStatus arm_digest(const EngAb *ab, const EngPlanPoint *point, EngAbArm
                             EngArena *arena, const char **digest, EngErr *err)
 {
     static const char *const names[ENG_AB_ARMS] = {"old", "control", "new"};
-    static const EngKernel none = {.source = ""};
     char text[160], around[ENG_KEY_HEX], key[ENG_KEY_HEX];
-    EngStatus status = eng_variant_digest(&none, point->point.experiment->name, around, err);
+    EngStatus status = eng_experiment_digest(point->point.experiment->name, around, err);
     snprintf(text, sizeof text, "ab %s\n%s\n%s\n", names[arm], ab->builds[arm == ENG_AB_NEW].digest,
              around);
     if (!status) status = eng_key_of(text, key, err);

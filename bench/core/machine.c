@@ -174,34 +174,68 @@ void eng_build_free(EngBuild *build)
     build->libraries_json = NULL;
 }
 
-/* "kernels/cpu/gather_portable.c" against object name "gather_portable.c.o". */
-static bool is_object_of(const char *object, const char *source)
+/* Lists of kernels and look-ups: what they hold is not what a variant runs. */
+static bool is_list(const char *object)
 {
-    const char *slash = strrchr(source, '/');
-    const char *base = slash ? slash + 1 : source;
-    size_t n = strlen(base);
-    return !strncmp(object, base, n) && !strcmp(object + n, ".o");
+    static const char *const lists[] = {"cpu.c.o", "registry.c.o", "libraries.c.o", "plugin.c.o"};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (!strcmp(object, lists[i])) return true;
+    return false;
+}
+
+/* Objects are named after the operation they serve; those that are not, serve all. */
+static bool serves(const char *object, EngOp op)
+{
+    bool any = false;
+    for (int i = 0; i < ENG_OP_COUNT; i++) {
+        const char *name = eng_op_name((EngOp)i);
+        if (strncmp(object, name, strlen(name))) continue;
+        if (i == (int)op) return true;
+        any = true;
+    }
+    return !any && !is_list(object);
+}
+
+static void add_experiment(EngStr *text, const char *experiment)
+{
+    char object[64];
+    snprintf(object, sizeof object, "%s.c.o", experiment);
+    for (const EngObject *o = eng_objects; o->name; o++)
+        if (o->part == ENG_OBJECT_EXPERIMENT_SHARED ||
+            (o->part == ENG_OBJECT_EXPERIMENT && !strcmp(o->name, object)))
+            eng_str_printf(text, "%s %s\n", o->name, o->sha256);
+}
+
+static EngStatus take_key(EngStr *text, char digest[ENG_KEY_HEX], EngErr *err)
+{
+    EngStatus status = eng_str_status(text, err);
+    if (!status) status = eng_key_of(text->text, digest, err);
+    eng_str_free(text);
+    return status;
+}
+
+EngStatus eng_experiment_digest(const char *experiment, char digest[ENG_KEY_HEX], EngErr *err)
+{
+    EngStr text = {0};
+    eng_str_printf(&text, "%s\n%s\n", ENG_COMPILER, ENG_FLAGS);
+    add_experiment(&text, experiment);
+    return take_key(&text, digest, err);
 }
 
 EngStatus eng_variant_digest(const EngKernel *kernel, const char *experiment,
                              char digest[ENG_KEY_HEX], EngErr *err)
 {
-    char onednn[128], experiment_file[64] = "";
+    char onednn[128];
     EngStr text = {0};
     const char *plugin = kernel ? eng_plugin_digest_of(kernel) : NULL;
     eng_cpu_onednn_version(onednn, sizeof onednn);
-    if (experiment) snprintf(experiment_file, sizeof experiment_file, "%s.c", experiment);
     eng_str_printf(&text, "%s\n%s\n%s\n", ENG_COMPILER, ENG_FLAGS, onednn);
-    for (const EngObject *o = eng_objects; o->name; o++) {
-        bool wanted = o->kernels ? !kernel || (!plugin && is_object_of(o->name, kernel->source))
-                                 : experiment && is_object_of(o->name, experiment_file);
-        if (wanted) eng_str_printf(&text, "%s %s\n", o->name, o->sha256);
-    }
     if (plugin) eng_str_printf(&text, "plugin %s\n", plugin);
-    EngStatus status = eng_str_status(&text, err);
-    if (!status) status = eng_key_of(text.text, digest, err);
-    eng_str_free(&text);
-    return status;
+    for (const EngObject *o = eng_objects; o->name && !plugin; o++)
+        if (o->part == ENG_OBJECT_KERNEL && (!kernel || serves(o->name, kernel->op)))
+            eng_str_printf(&text, "%s %s\n", o->name, o->sha256);
+    if (experiment) add_experiment(&text, experiment);
+    return take_key(&text, digest, err);
 }
 
 /* ---- evidence ----------------------------------------------------------------------------------

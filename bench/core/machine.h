@@ -1,4 +1,5 @@
-/* Who measured: the machine (identity), the build (identity of code), the environment of the moment.
+/* Who measured: the machine (identity), the build (identity of code), the environment of the
+ * moment.
  *
  * The machine id is made of what decides speed and stays: CPU model, cores, caches, memory size,
  * GPU. Host name, boot and kernel build are evidence only, so that a reboot does not orphan
@@ -34,10 +35,17 @@ void eng_machine_free(EngMachine *machine);
 EngStatus eng_build_describe(EngBuild *build, EngErr *err);
 void eng_build_free(EngBuild *build);
 
-/* Digest of the code that a point runs: object code of the variant and of its experiment, compiler,
- * flags, linked kernel libraries. kernel NULL: all kernels. */
+/* Digest of the code that a point runs: object code of the variant's operation (all files named
+ * after it, and those that serve all operations; the shared object for a plugin) and of the
+ * experiment, compiler, flags, linked kernel libraries. A change to one variant makes its
+ * operation's others anew too: no file that a variant calls can be missed. kernel NULL: all
+ * kernels; experiment NULL: none. */
 EngStatus eng_variant_digest(const EngKernel *kernel, const char *experiment,
                              char digest[ENG_KEY_HEX], EngErr *err);
+
+/* The part of it that is ours when the kernel comes from elsewhere: the experiment, compiler and
+ * flags. */
+EngStatus eng_experiment_digest(const char *experiment, char digest[ENG_KEY_HEX], EngErr *err);
 
 /* Kernel release, load, page sizes, governor: JSON, owned by the caller (eng_free). */
 EngStatus eng_environment_json(char **json, EngErr *err);

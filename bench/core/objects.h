@@ -4,11 +4,15 @@
 #ifndef ENG_BENCH_OBJECTS_H
 #define ENG_BENCH_OBJECTS_H
 
-#include <stdbool.h>
+typedef enum EngObjectPart {
+    ENG_OBJECT_KERNEL,           /* of kernels/ */
+    ENG_OBJECT_EXPERIMENT,       /* of bench/experiments/, defines an experiment */
+    ENG_OBJECT_EXPERIMENT_SHARED /* of bench/experiments/, used by several */
+} EngObjectPart;
 
 typedef struct EngObject {
     const char *name; /* "gather_portable.c.o" */
-    bool kernels;     /* of kernels/, else of bench/experiments/ */
+    EngObjectPart part;
     const char *sha256;
 } EngObject;
 

@@ -211,8 +211,7 @@ static EngKernel *stand_in(EngArena *arena, const Row *row)
                      .backend = row->kernel.backend,
                      .roof = row->kernel.roof,
                      .checked = row->kernel.checked,
-                     .summary = eng_arena_strdup(arena, row->text),
-                     .source = ""};
+                     .summary = eng_arena_strdup(arena, row->text)};
     return k->name && k->summary ? k : NULL;
 }
 

@@ -107,7 +107,6 @@ static const EngKernel g_mine = {
     .backend = ENG_CPU,
     .checked = true,
     .summary = "example plugin: table decode, one row ahead",
-    .source = __FILE__,
     .supports = supports,
     .cost = cost,
     .create = create,

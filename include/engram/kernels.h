@@ -187,8 +187,7 @@ typedef struct EngKernel {
     EngBackend backend;
     bool roof;    /* a limit to compare with: its output is not checked unless checked is set */
     bool checked; /* output is compared with the oracle (true for every non-roof) */
-    const char *summary; /* one line for `engram list` */
-    const char *source;  /* __FILE__ of the variant: its object code is part of a point's key */
+    const char *summary;        /* one line for `engram list` */
     const EngTunable *tunables; /* at most ENG_MAX_TUNABLES, then one without a name; NULL: none */
 
     /* ENG_OK, or ENG_UNSUPPORTED with the reason. */

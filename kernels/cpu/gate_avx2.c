@@ -148,7 +148,6 @@ const EngKernel eng_cpu_gate_avx2 = {
     .backend = ENG_CPU,
     .checked = true,
     .summary = "one pass, next stream fetched meanwhile, f32 FMA",
-    .source = __FILE__,
     .supports = supports,
     .cost = eng_cpu_gate_cost,
     .create = eng_cpu_gate_create,

@@ -168,7 +168,6 @@ const EngKernel eng_cpu_gate_avx512 = {
     .backend = ENG_CPU,
     .checked = true,
     .summary = "one pass, next stream fetched meanwhile, bf16 dot and conversion instructions",
-    .source = __FILE__,
     .supports = supports,
     .cost = eng_cpu_gate_cost,
     .create = eng_cpu_gate_create,

@@ -363,7 +363,6 @@ const EngKernel eng_cpu_project_avx2 = {
     .backend = ENG_CPU,
     .checked = true,
     .summary = "fp8 weights become f32 in registers or a small panel; f32 FMA",
-    .source = __FILE__,
     .supports = supports,
     .cost = eng_cpu_project_cost,
     .create = create,

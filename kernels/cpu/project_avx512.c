@@ -497,7 +497,6 @@ const EngKernel eng_cpu_project_avx512 = {
     .backend = ENG_CPU,
     .checked = true,
     .summary = "fp8 weights become bf16 in registers and a small panel; bf16 dot instructions",
-    .source = __FILE__,
     .tunables = g_tunables,
     .supports = supports,
     .cost = eng_cpu_project_cost,
