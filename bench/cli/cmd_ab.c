@@ -238,7 +238,7 @@ static const EngOption g_options[] = {
      .repeat = true,
      .help = "values of an axis, as for `engram run`"},
     {.name = "segments", .value = "N", .def = "20", .help = "worker lifetimes a point, 6 or more"},
-    {.name = "pairs", .value = "N", .def = "6", .help = "pairs of samples in each lifetime"},
+    {.name = "pairs", .value = "N", .def = "12", .help = "pairs of samples in each lifetime"},
     {.name = "budget",
      .value = "SECONDS",
      .def = "0",
