@@ -34,10 +34,11 @@ WITH t AS (
 SELECT printf('%.4g MiB', (r.axes_json ->> '$.bytes') / 1048576.0) AS "working set", r.axes_json ->> '$.line' AS "row, bytes",
     r.axes_json ->> '$.pages' AS pages, r.axes_json ->> '$.threads' AS threads, r.axes_json ->> '$.tokens' AS tokens,
     r.chains AS "best chains", printf('%.2f', r.chains_ns) AS "ns/line", r.access AS "best reading", printf('%.2f', r.median) AS "read, ns/line",
-    printf('%.0f', r.share) AS "read, % of chains", f.access AS "best roof", printf('%.2f', f.median) AS "roof, ns/line",
-    printf('%.0f', f.share) AS "roof, % of chains",
-    coalesce(printf('%.0f', 100 * (r.chains_ns * 5 + (r.axes_json ->> '$.threads') * 256 *
-        CASE r.axes_json ->> '$.out' WHEN 'f32' THEN 4 WHEN 'bf16' THEN 2 ELSE 1 END / w.gbps) / (f.median * 5)), '-') AS "roof, % of sum"
+    printf('%.0f', r.share) AS "read, % of chains", coalesce(f.access, '-') AS "best roof",
+    iif(f.median IS NULL, '-', printf('%.2f', f.median)) AS "roof, ns/line",
+    iif(f.share IS NULL, '-', printf('%.0f', f.share)) AS "roof, % of chains",
+    iif(w.gbps IS NULL OR f.median IS NULL, '-', printf('%.0f', 100 * (r.chains_ns * 5 + (r.axes_json ->> '$.threads') * 256 *
+        CASE r.axes_json ->> '$.out' WHEN 'f32' THEN 4 WHEN 'bf16' THEN 2 ELSE 1 END / w.gbps) / (f.median * 5))) AS "roof, % of sum"
 FROM shares r
 LEFT JOIN shares f ON f.shape = r.shape AND f.what = 'roof'
 LEFT JOIN writes w ON w.threads = r.axes_json ->> '$.threads'

@@ -1,0 +1,16 @@
+# size: 960 500
+stats data using (note(strcol('series'))) nooutput
+stats data using (column('cache_bytes') / 2**20) nooutput name 'C'
+set logscale x 2
+set format x '%g'
+set yrange [0:*]
+set offsets graph 0.02, graph 0.02, 0, 0
+set xlabel 'working set (MiB)'
+set ylabel 'gather bandwidth (GB/s, logical bytes)'
+if (exists('C_records') && C_records > 0) {
+    set arrow 1 from C_min, graph 0 to C_min, graph 1 nohead dashtype 3 linewidth 1.5 linecolor rgb '#444444'
+    set label 1 'last-level cache' at C_min, graph 0.98 rotate by 90 right offset character -0.8,0 font ',10' textcolor rgb '#444444'
+}
+dash(name) = name eq 'roof' ? 2 : 1
+plot for [i=1:words(names)] data using (only('series', word(names, i), column('working_set_bytes') / 2**20)):(column('gbps')):(column('gbps_lo')):(column('gbps_hi')) \
+    with yerrorlines linecolor rgb (word(names, i) eq 'roof' ? '#444444' : hue(i)) linewidth 1.6 dashtype dash(word(names, i)) pointtype mark(word(names, i), i) title word(names, i)
