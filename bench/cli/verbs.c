@@ -11,6 +11,7 @@ const EngVerb *const eng_verbs[] = {
     &eng_verb_tune,
     &eng_verb_audit,
     &eng_verb_ab,
+    &eng_verb_compare,
     &eng_verb_status,
     &eng_verb_report,
     &eng_verb_doctor,

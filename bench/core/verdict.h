@@ -62,6 +62,13 @@ typedef struct EngEffect {
 /* From the samples of one point. ENG_NO_MEMORY; ENG_USAGE: more segments than allowed. */
 EngStatus eng_effect_of(const EngAbSample *samples, int n, EngEffect *effect, EngErr *err);
 
+/* Two finished runs, which share no pairs: ratio of the medians of b and a (logs of times over
+ * their block's roof), with an interval made of the exact order-statistic intervals of both (97.5 %
+ * each), and as p twice the least tail at which those are apart. Finished runs have few segments,
+ * so the unit is the sample; what that leaves out, the drift between runs, is what a wider floor is
+ * for. Both arrays are sorted. n_segments stays 0. */
+EngRatio eng_two_runs(double *a, int n_a, double *b, int n_b);
+
 typedef struct EngVerdictRules {
     double alpha;         /* family-wise error, 0.05 */
     double threshold;     /* relative: 0.02 */

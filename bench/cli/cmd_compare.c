@@ -1,0 +1,215 @@
+/* engram compare: two finished runs, through the roofs that each measured beside its points. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "bench/cli/table.h"
+#include "bench/cli/verbs.h"
+#include "bench/core/db_compare.h"
+#include "bench/core/verdict.h"
+#include "bench/experiments/experiments.h"
+
+/* Margins of roof-normalized medians that mean nothing between runs, by what was seen here. */
+#define FLOOR_ONE_THREAD   0.05
+#define FLOOR_MORE_THREADS 0.10
+
+/* A config key that both runs have. */
+typedef struct Common {
+    EngComparedPoint *a, *b;
+    EngEffect effect;
+    EngVerdict verdict;
+    const char *instead; /* of a verdict: why there is none */
+} Common;
+
+typedef struct Comparison {
+    EngComparedRun a, b;
+    Common *common;
+    int n_common, only_a, only_b;
+} Comparison;
+
+static EngStatus join(Comparison *c, EngArena *arena, bool across, EngErr *err)
+{
+    int i = 0, k = 0;
+    c->common = eng_arena_alloc(arena, ((size_t)c->a.n_points + 1) * sizeof *c->common);
+    if (!c->common) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a comparison");
+    while (i < c->a.n_points || k < c->b.n_points) {
+        EngComparedPoint *a = &c->a.points[i], *b = &c->b.points[k];
+        int order = i == c->a.n_points   ? 1
+                    : k == c->b.n_points ? -1
+                                         : strcmp(a->config_key, b->config_key);
+        i += order <= 0;
+        k += order >= 0;
+        c->only_a += order < 0;
+        c->only_b += order > 0;
+        if (order) continue;
+        if (strcmp(a->backend, b->backend) && !across)
+            return ENG_FAIL(err, ENG_USAGE,
+                            "compare: %s %s ran on %s and on %s; --across-machines compares anyway",
+                            a->experiment, a->variant, a->backend, b->backend);
+        c->common[c->n_common++] = (Common){.a = a, .b = b};
+    }
+    return ENG_OK;
+}
+
+static double floor_of(const EngComparedPoint *point)
+{
+    const char *at = strstr(point->axes_json, "\"threads\":");
+    return at && strtol(at + strlen("\"threads\":"), NULL, 10) > 1 ? FLOOR_MORE_THREADS
+                                                                   : FLOOR_ONE_THREAD;
+}
+
+static EngStatus judge(Comparison *c, EngArena *arena, EngErr *err)
+{
+    size_t n = (size_t)c->n_common;
+    int judged = 0;
+    EngEffect *effects = eng_arena_alloc(arena, (n + 1) * sizeof *effects);
+    EngVerdict *verdicts = eng_arena_alloc(arena, (n + 1) * sizeof *verdicts);
+    if (!effects || !verdicts)
+        return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a comparison");
+    for (int i = 0; i < c->n_common; i++) {
+        Common *m = &c->common[i];
+        if (!strcmp(m->a->block_id, m->b->block_id) && !strcmp(m->a->point_key, m->b->point_key)) {
+            m->instead = "same measurement";
+        } else if (!m->a->n || !m->b->n) {
+            m->instead = "no roof measured beside it";
+        } else {
+            m->effect.ratio = eng_two_runs(m->a->log_ratios, m->a->n, m->b->log_ratios, m->b->n);
+            m->effect.control.ratio = 1 + floor_of(m->a);
+            effects[judged++] = m->effect;
+        }
+    }
+    EngStatus status = eng_verdicts(&eng_verdict_rules, effects, judged, verdicts, err);
+    judged = 0;
+    for (int i = 0; i < c->n_common && !status; i++)
+        if (!c->common[i].instead) c->common[i].verdict = verdicts[judged++];
+    return status;
+}
+
+static void print_point(EngTextTable *table, const Common *m)
+{
+    char axes[256];
+    const EngRatio *r = &m->effect.ratio;
+    eng_axes_text(&eng_experiments, m->a->experiment, m->a->axes_json, axes, sizeof axes);
+    eng_table_text(table, m->a->experiment);
+    eng_table_text(table, axes);
+    eng_table_text(table, m->a->variant);
+    if (m->instead) {
+        eng_table_text(table, m->instead);
+        for (int i = 0; i < 3; i++) eng_table_text(table, "");
+        eng_table_number(table, m->a->median_ns * 1e-3);
+        eng_table_number(table, m->b->median_ns * 1e-3);
+        eng_table_text(table, "");
+        return;
+    }
+    eng_table_text(table, eng_verdict_name(m->verdict.word));
+    eng_table_printf(table, "%.3f", r->ratio);
+    if (isnan(r->lo))
+        eng_table_text(table, "");
+    else
+        eng_table_printf(table, "%.3f..%.3f", r->lo, r->hi);
+    eng_table_printf(table, "%d, %d", m->a->n, m->b->n);
+    eng_table_number(table, m->a->median_ns * 1e-3);
+    eng_table_number(table, m->b->median_ns * 1e-3);
+    if (isnan(r->p))
+        eng_table_text(table, "too few samples");
+    else if (m->verdict.word == ENG_VERDICT_SLOWER || m->verdict.word == ENG_VERDICT_FASTER)
+        eng_table_printf(table, "p %.2g, floor %.0f %%", m->verdict.p_corrected,
+                         100 * m->verdict.floor);
+    else
+        eng_table_text(table, m->verdict.reason);
+}
+
+static EngStatus print(EngCli *cli, const Comparison *c, EngErr *err)
+{
+    static const EngTableColumn columns[] = {
+        {"experiment", false},   {"axes not at default", false},
+        {"variant", false},      {"verdict", false},
+        {"B/A over roof", true}, {"95 % interval", true},
+        {"pairs", true},         {"A us", true},
+        {"B us", true},          {"reason", false}};
+    EngTextTable *table;
+    EngVerdictCounts counts = {0};
+    int without = 0;
+    EngStatus status = eng_table_create(&table, columns, 10, err);
+    if (status) return status;
+    for (int i = 0; i < c->n_common; i++) {
+        print_point(table, &c->common[i]);
+        if (c->common[i].instead)
+            without++;
+        else
+            counts.by_word[c->common[i].verdict.word]++;
+    }
+    status = eng_table_print(table, stdout, err);
+    eng_table_free(table);
+    printf("\nA = run %.8s, B = run %.8s: %d points in common (%d only in A, %d only in B): %d "
+           "slower, "
+           "%d faster, %d same, %d unclear, %d not judged\n",
+           c->a.run_id, c->b.run_id, c->n_common, c->only_a, c->only_b,
+           counts.by_word[ENG_VERDICT_SLOWER], counts.by_word[ENG_VERDICT_FASTER],
+           counts.by_word[ENG_VERDICT_SAME], counts.by_word[ENG_VERDICT_UNCLEAR], without);
+    int code = eng_verdict_exit_code(&counts, eng_cli_flag(cli, "strict"));
+    eng_cli_exit_with(cli, c->n_common ? code : 5);
+    return status;
+}
+
+static EngStatus compare(EngCli *cli, EngDb *db_a, EngDb *db_b, EngArena *arena, EngErr *err)
+{
+    Comparison c = {0};
+    bool across = eng_cli_flag(cli, "across-machines");
+    EngStatus status = eng_db_compared_run(db_a, eng_cli_operand(cli, 0), arena, &c.a, err);
+    if (!status) status = eng_db_compared_run(db_b, eng_cli_operand(cli, 1), arena, &c.b, err);
+    if (status) return status;
+    if (strcmp(c.a.machine_id, c.b.machine_id) && !across)
+        return ENG_FAIL(err, ENG_USAGE,
+                        "compare: run %.8s is of machine %.8s, run %.8s of %.8s; --across-machines "
+                        "compares anyway",
+                        c.a.run_id, c.a.machine_id, c.b.run_id, c.b.machine_id);
+    if (strcmp(c.a.state, "done") || strcmp(c.b.state, "done"))
+        eng_warn("compare", "run %.8s is %s, run %.8s is %s: what they have is compared",
+                 c.a.run_id, c.a.state, c.b.run_id, c.b.state);
+    status = join(&c, arena, across, err);
+    if (!status) status = judge(&c, arena, err);
+    return status ? status : print(cli, &c, err);
+}
+
+static EngStatus run(EngCli *cli, EngErr *err)
+{
+    EngDb *db_a = NULL, *db_b = NULL;
+    const char *other = eng_cli_text(cli, "db-b");
+    if (eng_cli_operands(cli) != 2)
+        return ENG_FAIL(err, ENG_USAGE,
+                        "compare: name two runs (first characters do); `engram status` shows them");
+    EngArena *arena = eng_arena_create();
+    if (!arena) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a comparison");
+    EngStatus status = eng_db_open(eng_cli_text(cli, "db"), ENG_DB_READ, &db_a, err);
+    if (!status && other) status = eng_db_open(other, ENG_DB_READ, &db_b, err);
+    if (!status) status = compare(cli, db_a, other ? db_b : db_a, arena, err);
+    eng_db_close(db_b);
+    eng_db_close(db_a);
+    eng_arena_destroy(arena);
+    return status;
+}
+
+static const EngOption g_options[] = {
+    ENG_OPTION_DB,
+    {.name = "db-b", .value = "FILE", .help = "database of RUN_B, when it is another"},
+    {.name = "across-machines", .help = "compare runs of different machines or backends"},
+    {.name = "strict", .help = "exit 4 when a point is unclear"},
+};
+
+const EngVerb eng_verb_compare = {
+    .name = "compare",
+    .operands = "RUN_A RUN_B",
+    .summary = "compare two finished runs, each time over the roof measured beside it",
+    .details =
+        "Points are joined by configuration. Runs share no pairs, so a difference must exceed 5 %\n"
+        "(10 % with several threads) to be called; `engram ab` tells smaller ones apart. Exit codes as there.",
+    .options = g_options,
+    .n_options = sizeof g_options / sizeof *g_options,
+    .max_operands = 2,
+    .run = run,
+};
