@@ -47,7 +47,7 @@ sqlite=$(command -v sqlite3) && {
 }
 
 # ---- verdicts ----
-expect 3 'mine .*slower' ab old.so slow.so gather "${point[@]}" --segments=24
+expect 3 'mine .*slower' ab old.so slow.so gather "${point[@]}" --segments=30
 expect 0 ' 0 slower' ab old.so same.so gather "${point[@]}"
 
 # ---- refusals ----

@@ -14,7 +14,7 @@ done
 found=0 alarms=0
 for i in 1 2 3 4 5; do
     for new in slow same; do
-        "$engram" ab old.so $new.so gather -a corpus=synthetic -a rows=1024 -a heads=2 -a tokens=64 -a seed=$i \
+        "$engram" ab old.so $new.so gather -a corpus=synthetic -a rows=1024 -a heads=2 -a tokens=64 -a seed=$i --segments=30 \
             --db=e.db --data=. >out.txt 2>err.txt
         code=$?
         grep mine out.txt

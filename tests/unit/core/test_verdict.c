@@ -115,6 +115,25 @@ static void test_exit_codes(void **state)
     assert_int_equal(eng_verdict_exit_code(&bad, true), 3);
 }
 
+static void test_two_runs(void **state)
+{
+    (void)state;
+    double a[40], b[40];
+    for (int i = 0; i < 40; i++) a[i] = b[i] = 0.001 * ((i * 17) % 40);
+    EngRatio r = eng_two_runs(a, 40, b, 40);
+    assert_float_equal(r.ratio, 1, 1e-12);
+    assert_true(r.lo < 1 && r.hi > 1 && r.p > 0.05);
+    /* P(B(40) < 13) = 0.0083 <= 0.0125 < P(B < 14) = 0.0192: the 13th and the 28th of each run. */
+    assert_float_equal(log(r.hi), 0.027 - 0.012, 1e-9);
+    for (int i = 0; i < 40; i++) b[i] += 0.1;
+    r = eng_two_runs(a, 40, b, 40);
+    assert_float_equal(log(r.ratio), 0.1, 1e-9);
+    assert_true(r.lo > 1 && r.p < 1e-6);
+    /* Six samples have 2/64 on both sides together: too little for two runs at 95 %. */
+    r = eng_two_runs(a, 6, b, 6);
+    assert_true(isnan(r.p) && !isnan(r.ratio));
+}
+
 static void test_too_few(void **state)
 {
     (void)state;
@@ -274,6 +293,7 @@ int main(void)
                                        cmocka_unit_test(test_holm),
                                        cmocka_unit_test(test_rules),
                                        cmocka_unit_test(test_exit_codes),
+                                       cmocka_unit_test(test_two_runs),
                                        cmocka_unit_test(test_too_few),
                                        cmocka_unit_test(test_false_alarms),
                                        cmocka_unit_test(test_detection)};
