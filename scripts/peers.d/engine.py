@@ -275,10 +275,10 @@ class Side:
 
     def make_chain(self, tokens, _variant):
         """ids -> map -> hash -> gather (packed fp8) -> project -> gate, for one layer."""
-        address = self.keep("table address", lambda: self.library.address(1 << 17, (1,)))
+        address = self.keep("table address", lambda: self.library.address(self.inputs.facts["start"]))
         names = {op: self.fastest(op, tokens) for op in ("hash", "gather-fp8", "project", "gate")}
         packed = names["gather-fp8"].endswith(PACKED)
-        compressed, rows = np.empty(tokens, np.int32), np.empty((tokens, data.COLUMNS), np.int64)
+        compressed, rows = np.empty(tokens, np.int32), np.empty((tokens, 2, data.COLUMNS), np.int64)
         x, scales = np.empty((tokens, data.K), np.uint8), np.empty((tokens, data.K // data.GROUP), np.uint8)
         kv, out = np.empty((tokens, data.N), np.uint16), np.empty((tokens, data.STREAMS, data.HIDDEN), np.uint16)
         streams = self.keep("streams", lambda: self.inputs.table("streams"))
@@ -292,7 +292,7 @@ class Side:
         gathering = self.kernel_call("gather", GatherProblem(
             table=self.table("fp8_packed" if packed else "fp8"), columns=data.COLUMNS, tokens=tokens,
             out=self.dtype_fp8), [GatherArgs(
-                rows=rows.ctypes.data, row_stride=data.COLUMNS, out=x.ctypes.data, out_scales=scales.ctypes.data)],
+                rows=rows.ctypes.data, row_stride=2 * data.COLUMNS, out=x.ctypes.data, out_scales=scales.ctypes.data)],
             None, names["gather-fp8"].removesuffix(PACKED))
         projecting = self.kernel_call("project", self.project_problem(tokens), [ProjectArgs(
             x=x.ctypes.data, x_scales=scales.ctypes.data, out=kv.ctypes.data)], None, names["project"])

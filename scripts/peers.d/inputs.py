@@ -132,8 +132,8 @@ def without_nan(rng, shape):
     return np.bitwise_and(out, 0xBF, out=out)
 
 
-def make(folder, ids, compressed, token_map, addresses, gate_pool, seed=20260):
-    """addresses: {"full": {...}, "table": {...}} with multipliers, primes, offsets and rows per layer."""
+def make(folder, ids, compressed, token_map, addresses, start, gate_pool, seed=20260):
+    """addresses: "full" and "table" (primes from `start`), each with multipliers, primes, offsets, rows of layers."""
     rng = np.random.default_rng(seed)
     save = lambda name, array: np.save(os.path.join(folder, name + ".npy"), array)
     rows = addresses["table"]["rows"][0]
@@ -155,4 +155,4 @@ def make(folder, ids, compressed, token_map, addresses, gate_pool, seed=20260):
     save("streams", bf16_bits(0.3 * keys + 0.954 * normal(gate_pool, STREAMS, HIDDEN)))
     save("kv", bf16_bits(kv))
     with open(os.path.join(folder, "inputs.json"), "w", encoding="ascii") as file:
-        json.dump({"seed": seed, "pool": len(ids), "gate_pool": gate_pool, "addresses": addresses}, file)
+        json.dump({"seed": seed, "pool": len(ids), "gate_pool": gate_pool, "start": start, "addresses": addresses}, file)

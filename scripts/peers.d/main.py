@@ -4,8 +4,8 @@ Each side runs in a process of its own (worker.py). For every operation, size an
 fastest of our kernels is chosen, outputs are compared, and then the two sides take turns: a round is
 one turn of each in random order, a turn some milliseconds of calls on the same windows of input. The
 ratio of a round is peer time over our time; the median of the rounds is printed with the interval of
-order statistics that holds it with at least 95 % confidence. Times are wall times of calls from
-Python, so both sides pay for one such call.
+order statistics that holds it with at least 95 % confidence. Times are of calls from Python, so both
+sides pay for one such call: CPU time of the process on one thread, wall time on more.
 """
 import argparse
 import functools
@@ -15,6 +15,7 @@ import math
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -52,7 +53,9 @@ class Side:
     def __init__(self, name, module, kind, folder, threads):
         here = os.path.dirname(os.path.abspath(__file__))
         environment = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads),
-                           CUDA_VISIBLE_DEVICES="", FBGEMM_FORCE_AUTOVEC="1")  # twice as fast as FBGEMM's default here
+                           CUDA_VISIBLE_DEVICES="")
+        if name == "fbgemm-fp8":
+            environment["FBGEMM_FORCE_AUTOVEC"] = "1"
         for key in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):  # where set they slow a current numpy
             environment.pop(key, None)
         self.name = name
@@ -92,18 +95,19 @@ class Side:
         self.process.wait()
 
 
-def choose(side, op, tokens):
+def choose(side, op, tokens, threads):
     """Makes the fastest of a side's variants for a size; returns its name."""
+    clock = "cpu_ns" if threads == 1 else "wall_ns"
     names, best = side.ask("variants", op=op, tokens=tokens)["variants"], None
     problem = "no variant"
     for name in names if len(names) > 1 else []:
         try:
             side.ask("make", op=op, tokens=tokens, variant=name)
-            first = side.ask("time", first=1, n=1)["wall_ns"]
-            if best and first > 4 * best[0]:
+            first = min(side.ask("time", first=1 + r, n=1)[clock] for r in range(2))
+            if best and first > 4 * best[0] and first > 10e6:
                 continue
-            n = max(1, min(2000, int(4e6 / first)))
-            least = min(side.ask("time", first=2 + r * n, n=n)["wall_ns"] for r in range(5))
+            n = max(1, min(2000, int(4e6 / max(first, 1))))
+            least = min(side.ask("time", first=2 + r * n, n=n)[clock] for r in range(5))
         except Failed as failure:
             problem = str(failure)
             continue
@@ -228,14 +232,14 @@ def alternate(ours, peer, options, rng):
         calls.append((max(1, min(8192, int(options.turn_ms * 1e6 / better))), better))
     round_s = sum(n * each for n, each in calls) / 1e9 + 2 * SETTLE_S + sum(each for _, each in calls) / 1e9
     rounds = max(7, min(options.rounds, int(options.cell_s / round_s)))
-    times, first = {"ours": [], "peer": [], "ours_cpu": [], "peer_cpu": []}, 0
+    times, first = {"ours_wall": [], "peer_wall": [], "ours_cpu": [], "peer_cpu": []}, 0
     for _ in range(rounds):
         order = [0, 1] if rng.random() < 0.5 else [1, 0]
         for which in order:
             time.sleep(SETTLE_S)
             answer = sides[which].ask("time", first=first, n=calls[which][0])
             name = ("ours", "peer")[which]
-            times[name].append(answer["wall_ns"])
+            times[name + "_wall"].append(answer["wall_ns"])
             times[name + "_cpu"].append(answer["cpu_ns"])
         first += max(n for n, _ in calls)
     return times
@@ -267,14 +271,14 @@ def prepare(folder, options):
     ids = ids[:options.pool]
     options.rows_made = addresses["table"]["rows"][0]
     say(f"inputs: {len(ids)} tokens of {corpus}, table of {options.rows_made} rows x {data.DIMS} + 8 B")
-    data.make(folder, ids, token_map[ids], token_map, addresses, options.gate_pool)
+    data.make(folder, ids, token_map[ids], token_map, addresses, options.rows, options.gate_pool)
     return corpus
 
 
 def cell(ours, peer, op, tokens, threads, options, folder, rng):
-    our_name = choose(ours, op, tokens) if ours.chosen != (op, tokens) else ours.chosen_name
+    our_name = choose(ours, op, tokens, threads) if ours.chosen != (op, tokens) else ours.chosen_name
     ours.chosen, ours.chosen_name = (op, tokens), our_name
-    peer_name = choose(peer, op, tokens)
+    peer_name = choose(peer, op, tokens, threads)
     want = output(ours, 0, folder)
     if peer.name in ("fbgemm-fp8", "fbgemm-int8"):
         want = reference(op, peer.name, tokens, 0, folder)
@@ -282,15 +286,31 @@ def cell(ours, peer, op, tokens, threads, options, folder, rng):
     if not passes:
         raise Failed(f"outputs differ at {tokens} tokens: {words}")
     times = alternate(ours, peer, options, rng)
-    ratio, low, high = median_interval([p / o for p, o in zip(times["peer"], times["ours"])])
-    middle = lambda name: median_interval(times[name])[0] / 1e3
+    clock = "cpu" if threads == 1 else "wall"
+    mine, theirs = times["ours_" + clock], times["peer_" + clock]
+    ratio, low, high = median_interval([p / o for p, o in zip(theirs, mine)])
+    middle = lambda values: median_interval(values)[0] / 1e3
     return {"op": op, "tokens": tokens, "threads": threads, "peer": peer.name, "version": peer.version,
-            "peer_variant": peer_name, "our_variant": our_name, "peer_us": middle("peer"), "our_us": middle("ours"),
-            "ratio": ratio, "ratio_low": low, "ratio_high": high, "rounds": len(times["ours"]),
+            "peer_variant": peer_name, "our_variant": our_name, "clock": clock, "peer_us": middle(theirs), "our_us": middle(mine),
+            "ratio": ratio, "ratio_low": low, "ratio_high": high, "rounds": len(mine),
             "outputs": words, "load": os.getloadavg()[0], "times_ns": times}
 
 
-def run(options, folder):
+def save(options, corpus, cells, skipped):
+    """All cells so far; with --add also the older ones that were not measured again."""
+    key = lambda x: (x["op"], x["tokens"], x["threads"], x["peer"])
+    new = {key(x) for x in cells}
+    kept = [x for x in options.older if key(x) not in new]
+    ordered = sorted(kept + cells, key=lambda x: (x["threads"], list(OPS).index(x["op"]), list(PEERS).index(x["peer"]),
+                                                  x["tokens"]))
+    with open(options.out + ".tmp", "w", encoding="ascii") as file:
+        json.dump({"machine": machine(), "versions": sorted({x["version"] for x in ordered}), "corpus": corpus,
+                   "rows": options.rows_made, "skipped": skipped, "cells": ordered}, file)
+    os.replace(options.out + ".tmp", options.out)
+    return ordered
+
+
+def run(options, folder, corpus):
     rng, cells, skipped = random.Random(7), [], []
 
     def skip(text):
@@ -322,6 +342,7 @@ def run(options, folder):
                 finally:
                     if peer:
                         peer.close()
+                    save(options, corpus, cells, skipped)
             ours.close()
     return cells, skipped
 
@@ -369,7 +390,13 @@ def main():
     parser.add_argument("--cell-s", type=float, default=12, help="rounds are fewer where they would take longer")
     parser.add_argument("--rows", type=int, default=1 << 17, help="rows per head of the table")
     parser.add_argument("--out", default=os.path.join(os.environ["ENG_PEERS_ROOT"], "out", "peers.json"))
+    parser.add_argument("--add", action="store_true", help="keep what the output file holds of other comparisons")
     options = parser.parse_args()
+    os.makedirs(os.path.dirname(os.path.abspath(options.out)), exist_ok=True)
+    options.older = []
+    if options.add and os.path.exists(options.out):
+        with open(options.out, encoding="ascii") as file:
+            options.older = json.load(file)["cells"]
     options.pool, options.gate_pool, options.most_tokens = 1 << 20, 4096, 4096
     if options.quick:
         options.rounds, options.turn_ms, options.cell_s, options.rows = 7, 2, 2, 4096
@@ -381,25 +408,24 @@ def main():
             options.peers.remove(name)
     for line in absent:
         say("skipped: " + line)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))  # so that the inputs are removed
     folder = tempfile.mkdtemp(prefix="peers.", dir=os.environ["ENG_PEERS_CACHE"])
     began, load = time.time(), os.getloadavg()
     try:
         corpus = prepare(folder, options)
-        cells, skipped = run(options, folder)
+        cells, skipped = run(options, folder, corpus)
+    except KeyboardInterrupt:
+        return 130
     finally:
-        shutil.rmtree(folder)
-    versions = sorted({x["version"] for x in cells})
-    head = [f"machine: {machine()}", "versions: " + "; ".join(versions) + f"; Python {sys.version.split()[0]}",
+        shutil.rmtree(folder, ignore_errors=True)
+    ordered = save(options, corpus, cells, absent + skipped)
+    head = [f"machine: {machine()}",
+            "versions: " + "; ".join(sorted({x["version"] for x in ordered})) + f"; Python {sys.version.split()[0]}",
             f"load: {load[0]:.1f} at the start, {os.getloadavg()[0]:.1f} at the end; {time.time() - began:.0f} s; "
             f"{corpus}, {options.rows_made} rows"]
-    print("\n".join(head) + "\n\n" + "\n".join(table(cells)))
+    print("\n".join(head) + "\n\n" + "\n".join(table(ordered)))
     for line in absent + skipped:
         print("skipped: " + line)
-    os.makedirs(os.path.dirname(options.out), exist_ok=True)
-    with open(options.out + ".tmp", "w", encoding="ascii") as file:
-        json.dump({"machine": machine(), "versions": versions, "corpus": corpus, "rows": options.rows_made,
-                   "skipped": absent + skipped, "cells": cells}, file)
-    os.replace(options.out + ".tmp", options.out)
     return 0 if cells and not any("wrong" in s or "differ" in s for s in skipped) else 2
 
 

@@ -94,7 +94,7 @@ class Side:
 
     def variants(self, op, tokens):
         return {"hash": ["by head", "at once"], "gather-fp8": ["convert", "table"],
-                "project": ["bf16", "f32"]}.get(op, ["jit"])
+                "project": ["bf16", "f32"], "chain": ["bf16", "f32"]}.get(op, ["jit"])
 
     def make(self, op, tokens, variant):
         work, ring, fixed = getattr(self, "make_" + op.replace("-", "_"))(tokens, variant)
@@ -162,13 +162,13 @@ class Side:
         ring = list(zip(self.windows("streams", tokens, True), self.windows("kv", tokens, True)))
         return gate, ring, (self.gate_weight(),)
 
-    def make_chain(self, tokens, _variant):
+    def make_chain(self, tokens, variant):
         hashing = hash_by_head(self.inputs.facts["addresses"]["table"], (0,))
 
         def work(ids, streams, table, values, scales, w, weight):
             x = gather_fp8(hashing(take(table, ids))[:, 0], values, scales)
-            return gate(streams, project(x, w), weight)
+            return gate(streams, project(x.astype(w.dtype), w), weight)
         ids, streams = self.windows("ids", tokens), self.windows("streams", tokens, True)
         ring = [(ids[i], streams[i % len(streams)]) for i in range(len(ids))]
-        return work, ring, (jnp.array(self.inputs.array("map")), *self.table_fp8(), self.weights("bf16"),
+        return work, ring, (jnp.array(self.inputs.array("map")), *self.table_fp8(), self.weights(variant),
                             self.gate_weight())
