@@ -39,11 +39,12 @@ EngStatus eng_db_put_counters(EngDb *db, const EngSampleId *id, const double *co
     EngStatus status = ENG_OK;
     for (int i = 0; !status && i < ENG_COUNTER_COUNT; i++) {
         if (isnan(counters[i])) continue;
-        status = eng_db_exec(db, err,
-                             "INSERT INTO sample_values (block_id, point_key, segment, pair,"
-                             " metric, value) VALUES (?, ?, ?, ?, '" ENG_COUNTER_PREFIX "' || ?, ?)",
-                             "ssiisd", id->block_id, id->point_key, (int64_t)id->segment,
-                             (int64_t)id->pair, eng_counter_name((EngCounter)i), counters[i]);
+        status =
+            eng_db_exec(db, err,
+                        "INSERT INTO sample_values (block_id, point_key, segment, pair,"
+                        " metric, value) VALUES (?, ?, ?, ?, '" ENG_COUNTER_PREFIX "' || ?, ?)",
+                        "ssiisd", id->block_id, id->point_key, (int64_t)id->segment,
+                        (int64_t)id->pair, eng_counter_name((EngCounter)i), counters[i]);
     }
     return status;
 }

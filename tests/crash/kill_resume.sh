@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # label: slow
 # A run killed with SIGKILL at seeded moments and resumed ends with the points of an unbroken run: no point twice,
-# nothing half-written, whole pairs kept.
+# nothing half-written, whole pairs kept. Segments are measured whole, so they must be shorter than the kills are apart.
 set -euo pipefail
 engram=$1
 dir=$(mktemp -d)
@@ -18,14 +18,7 @@ segments = 2
 [hash]
 preset = tiny
 corpus = uniform
-tokens = 1, 7, 64
-variant = all
-
-[gather]
-preset = laptop
-corpus = uniform
-rows = 2^10, 2^12
-tokens = 1, 16
+tokens = 1, 7, 64, 128, 256
 variant = all
 
 [collide]
