@@ -214,7 +214,7 @@ static EngStatus blame(Block *block, Active **points, int n, const char *how, En
 }
 
 /* One worker lifetime; `ordinal` counts them, and *whole says that the worker reached its end. */
-static EngStatus run_segment(Block *block, int ordinal, bool *whole, EngErr *err)
+static EngStatus run_segment(Block *block, int ordinal, int pairs, bool *whole, EngErr *err)
 {
     const EngLedgerBlock *ledger = block->ledger;
     EngDb *db = block->context->db;
@@ -235,13 +235,12 @@ static EngStatus run_segment(Block *block, int ordinal, bool *whole, EngErr *err
         points[n] = &block->active[i];
         task_points[n++] = &block->active[i].ledger->plan->point;
     }
-    bool counted = ledger->experiment->counted;
     EngWorkerTask task = {.resources = block->context->resources,
                           .points = task_points,
                           .n_points = n,
                           .verify = !block->verified,
                           .seed = ledger->seed + 1000003u * (uint64_t)ordinal,
-                          .pairs = counted ? 1 : ledger->pairs_wanted,
+                          .pairs = pairs,
                           .budget_ns =
                               ledger->settings.budget_ms * 1000000 / ledger->segments_wanted,
                           .target_ns = ENG_SAMPLE_TARGET_NS};
@@ -259,7 +258,8 @@ static EngStatus run_segment(Block *block, int ordinal, bool *whole, EngErr *err
     eng_evidence_read(&after);
     eng_evidence_delta_json(&before, &after, evidence, sizeof evidence);
     if (lost == ENG_IO)
-        snprintf(how, sizeof how, "no answer for %lld s (killed)", (long long)(eng_worker_hang_ns() / 1000000000));
+        snprintf(how, sizeof how, "no answer for %lld s (killed)",
+                 (long long)(eng_worker_hang_ns() / 1000000000));
     if (lost) status = blame(block, points, n, how, err);
     if (!status)
         status = eng_db_segment_finish(db, ledger->block_id, segment, !*whole, evidence, err);
@@ -346,6 +346,31 @@ static EngStatus finish(Block *block, EngErr *err)
     return status ? status : eng_db_block_done(block->context->db, block->ledger->block_id, err);
 }
 
+/* Of the named points still being measured. */
+static int64_t fewest_samples(const Block *block)
+{
+    int64_t fewest = -1;
+    for (int i = 0; i < block->n_active; i++) {
+        const Active *a = &block->active[i];
+        if (a->ended || a->ledger->plan->is_roof) continue;
+        if (fewest < 0 || a->n_samples < fewest) fewest = a->n_samples;
+    }
+    return fewest < 0 ? 0 : fewest;
+}
+
+/* Pairs still to take: those of a broken segment count, and a whole segment counts even where its
+ * time budget cut it short. Never none: after a kill between last sample and end the roofs are
+ * measured anew. */
+static int64_t pairs_owed(const Block *block)
+{
+    const EngLedgerBlock *ledger = block->ledger;
+    if (ledger->experiment->counted) return 1;
+    int64_t pairs = ledger->pairs_wanted, taken = fewest_samples(block);
+    if (ledger->segments_done * pairs > taken) taken = ledger->segments_done * pairs;
+    int64_t owed = ledger->segments_wanted * pairs - taken;
+    return owed > 0 ? owed : pairs;
+}
+
 EngStatus eng_block_run(const EngBlockContext *context, const EngLedgerBlock *ledger, EngErr *err)
 {
     Block *block;
@@ -362,16 +387,15 @@ EngStatus eng_block_run(const EngBlockContext *context, const EngLedgerBlock *le
             (Active){.ledger = &ledger->points[i], .n_samples = ledger->points[i].n_samples};
     }
     status = eng_db_block_start(context->db, ledger->block_id, err);
-    int wanted = ledger->experiment->counted ? 1 : ledger->segments_wanted;
-    /* At least one segment: after a kill between last sample and end the roofs are measured anew.
-     */
-    int segment = ledger->segments_done < wanted ? ledger->segments_done : wanted - 1;
-    int broken = ledger->segments_broken;
-    while (segment < wanted && !status && has_named(block)) {
+    int pairs = ledger->experiment->counted ? 1 : ledger->pairs_wanted;
+    int64_t owed = pairs_owed(block);
+    int ordinal = ledger->segments_done + ledger->segments_broken;
+    for (; owed > 0 && !status && has_named(block); ordinal++) {
         bool whole;
-        status = run_segment(block, segment + broken, &whole, err);
-        segment += whole;
-        broken += !whole;
+        int64_t before = fewest_samples(block);
+        int n = owed < pairs ? (int)owed : pairs;
+        status = run_segment(block, ordinal, n, &whole, err);
+        owed -= whole ? n : fewest_samples(block) - before;
     }
     if (!status) status = finish(block, err);
 out:
