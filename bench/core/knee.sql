@@ -4,8 +4,8 @@
 --
 -- far_ns is the latency of the largest set, near_ns that of the largest set with at most a quarter of it.
 -- A set of S bytes that finds C of them in the cache takes near + (far - near) (1 - C / S): each point below
--- half of far_ns says what C is, and the largest is knee_bytes: where latency leaves the plateau. (Points
--- beyond say little of the cache and much of page walks.)
+-- half of far_ns says what C is, and the largest is knee_bytes: where latency leaves the plateau. Points beyond
+-- say little of the cache and much of page walks; so do all points on small pages, which are left out.
 -- Processors that share the cache with others get less than the operating system's value. NULL when the sets
 -- do not reach memory: fewer than four points, far below four times near, or the largest set below four knees.
 --
@@ -23,7 +23,9 @@ WITH latest AS (
     WHERE p.experiment = 'ladder' AND p.kind = 'measured' AND b.outcome = 'measured'
         AND p.axes_json ->> '$.access' = 'chains' AND p.axes_json ->> '$.line' = '64'
         AND p.axes_json ->> '$.chains' = 1 AND p.axes_json ->> '$.threads' = 1
-        AND p.axes_json ->> '$.pin' = 'none'
+        AND p.axes_json ->> '$.pin' = 'none' AND p.axes_json ->> '$.pages' <> '4k'
+        AND NOT EXISTS (SELECT 1 FROM sample_values h
+            WHERE h.block_id = b.block_id AND h.point_key = p.point_key AND h.metric = 'huge_share' AND h.value < 0.5)
 ), sorted AS (
     SELECT l.machine_id, l.pages, l.bytes, v.value,
         row_number() OVER (PARTITION BY l.machine_id, l.pages, l.bytes ORDER BY v.value) AS place,
