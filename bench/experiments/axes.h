@@ -61,9 +61,7 @@ extern const char *const eng_words_pin[];        /* none compact scatter */
     }
 /* Threads, and where they run (bench/core/placement.h): two axes of every timed experiment. */
 #define ENG_AXIS_THREADS_DEF                                                                       \
-    {                                                                                              \
-        "threads", ENG_AXIS_INT, "1", "", 1, 1024, NULL, "threads of the kernel"                   \
-    },                                                                                             \
+    {"threads", ENG_AXIS_INT, "1", "", 1, 1024, NULL, "threads of the kernel"},                    \
     {                                                                                              \
         "pin", ENG_AXIS_WORD, "none", "", 0, 0, eng_words_pin,                                     \
             "processors of the threads: any, neighbouring, or far apart"                           \

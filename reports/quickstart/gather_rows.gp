@@ -41,5 +41,5 @@ plot for [i=1:words(names)] data using (only('series', word(names, i), column('w
     for [i=1:words(names)] data using (only('series', word(names, i), column('working_set_bytes') / 2**20)):(column('roof_gbps')) \
         with lines linecolor rgb hue(i) linewidth 1.5 dashtype 2 notitle, \
     keyentry with lines linecolor rgb '#444444' linewidth 1.5 dashtype 2 title 'roof (same colour)', \
-    keyentry with lines linecolor rgb has_cache ? 0x444444 : 0xffffff linewidth 1.5 dashtype 3 title has_cache ? sprintf('last-level cache, %g MiB', C_min) : ' '
+    keyentry with lines linecolor rgb has_cache ? 0x444444 : 0xffffff linewidth 1.5 dashtype 3 title has_cache ? sprintf('%s: %.3g MiB', cache_label, C_min) : ' '
 unset multiplot

@@ -8,7 +8,7 @@ set yrange [P_max + 0.6:0.4]
 set xrange [0:*]
 eval('set ytics (' . labels . ') scale 0 font ",10"')
 set xlabel 'CPU time of a thread per line read (ns)'
-set lmargin 36
+set lmargin 41
 set style fill solid 0.85 noborder
 h = 0.26
 y(i) = column('place') + (i - (words(names) + 1) / 2.0) * h
