@@ -29,7 +29,7 @@ SELECT printf('K = %d', heads) || CASE kind WHEN 'measured' THEN '' ELSE ' (' ||
     (SELECT w.median FROM v_summary w
      WHERE w.run_id = :run AND w.point_key = best.point_key AND w.metric = 'working_set_bytes') AS working_set_bytes,
     (SELECT coalesce(knee_bytes, os_bytes) FROM cache) AS cache_bytes,
-    (SELECT iif(knee_bytes IS NULL, 'cache, by the system', 'cache, measured knee') FROM cache)
+    (SELECT iif(knee_bytes IS NULL, 'cache (system)', 'cache (knee)') FROM cache)
         AS cache_label,
     (SELECT knee_bytes FROM cache) AS knee_bytes, (SELECT os_bytes FROM cache) AS os_cache_bytes,
     axes_json ->> '$.variant' AS variant, axes_json ->> '$.tokens' AS tokens, axes_json ->> '$.corpus' AS corpus,
