@@ -207,7 +207,8 @@ const EngVerb eng_verb_compare = {
     .summary = "compare two finished runs, each time over the roof measured beside it",
     .details =
         "Points are joined by configuration. Runs share no pairs, so a difference must exceed 5 %\n"
-        "(10 % with several threads) to be called; `engram ab` tells smaller ones apart. Exit codes as there.",
+        "(10 % with several threads) to be called; `engram ab` tells smaller ones apart. Exit "
+        "codes as there.",
     .options = g_options,
     .n_options = sizeof g_options / sizeof *g_options,
     .max_operands = 2,

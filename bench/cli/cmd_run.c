@@ -229,8 +229,7 @@ static EngStatus print_result(EngCli *cli, const EngRunResult *result, int *code
     EngExpectation *expected = NULL;
     if (!status) status = eng_db_status(db, result->run_id, arena, &run, err);
     if (!status) status = eng_worth_of_rows(db, run.machine_id, rows, n, arena, &worth, err);
-    if (!status)
-        status = eng_db_expect_rows(db, run.machine_id, rows, n, arena, &expected, err);
+    if (!status) status = eng_db_expect_rows(db, run.machine_id, rows, n, arena, &expected, err);
     if (!status)
         status = wanted_rows(rows, n) <= FULL_TABLE_ROWS
                      ? print_points(rows, n, expected, worth, err)

@@ -11,7 +11,7 @@ typedef struct EngBlockContext {
     EngDb *db;
     const EngResources *resources;
     const volatile sig_atomic_t *interrupted;
-    int64_t deadline_ns; /* as in EngRunOptions */
+    int64_t deadline_ns;         /* as in EngRunOptions */
     void (*tick)(void *context); /* called after each stored sample, for progress; may be NULL */
     void *tick_context;
     EngRunResult *result; /* counts of outcomes go here */

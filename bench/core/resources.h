@@ -56,8 +56,8 @@ EngStatus eng_resources_store_digest(const EngResources *resources, EngRowFormat
                                      char digest[ENG_KEY_HEX], EngErr *err);
 /* The arena now mapped; huge_bytes tells what the pages are. NULL when none is. */
 const EngTableArena *eng_resources_arena(const EngResources *resources);
-/* false: a corpus that scripts/fetch_data would make is absent, and the synthetic stream may take its place. Other
- * names are for eng_resources_add to find or to refuse. */
+/* false: a corpus that scripts/fetch_data would make is absent, and the synthetic stream may take
+ * its place. Other names are for eng_resources_add to find or to refuse. */
 bool eng_resources_has_corpus(const EngResources *resources, const char *corpus);
 /* Every stream opened, for the ledger; header_json says where it came from. */
 int eng_resources_streams(const EngResources *resources);

@@ -214,8 +214,7 @@ static EngStatus map_for(EngResources *resources, const EngLedgerBlock *block, E
         const EngNeed *need = &block->points[i].plan->need;
         if (block->points[i].state == ENG_POINT_DONE) continue;
         if (need->table) status = eng_resources_map(resources, need->row_format, err);
-        if (!status && need->table)
-            status = eng_resources_layout(resources, need->row_dims, err);
+        if (!status && need->table) status = eng_resources_layout(resources, need->row_dims, err);
         if (!status && need->weight_bytes) status = eng_resources_map_weights(resources, err);
     }
     return status;

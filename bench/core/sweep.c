@@ -540,8 +540,7 @@ static EngStatus put_section(EngStr *out, const EngSweep *sweep, const EngSweepS
     }
     put_zips(out, section);
     if (section->where) put_line(out, "where", section->where_text);
-    if (section->compare >= 0)
-        put_line(out, "compare", section->compare_text);
+    if (section->compare >= 0) put_line(out, "compare", section->compare_text);
     put_settings(out, &section->settings, &sweep->settings);
     return ENG_OK;
 }

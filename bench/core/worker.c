@@ -338,8 +338,7 @@ static void run_child(const EngWorkerTask *task, int to_parent, int from_parent)
     set_up_points(child);
     if (!child->experiment->counted)
         for (int i = 0; i < task->n_points; i++)
-            if (child->slots[i].active)
-                task->inner ? warm_up_fixed(child, i) : warm_up(child, i);
+            if (child->slots[i].active) task->inner ? warm_up_fixed(child, i) : warm_up(child, i);
     for (int i = 0; i < task->n_points; i++)
         if (child->experiment->counted) child->slots[i].inner = 1;
     if (task->paced && child->slots[0].active) say_ready(child, 0);

@@ -62,7 +62,8 @@ static void add_nonfinite(EngComparison *residual, double got, double want, EngL
     residual->verdict = ENG_RESIDUAL_FAIL;
 }
 
-void eng_residual_add(EngComparison *residual, EngDtype type, double got, double want, EngLimit limit)
+void eng_residual_add(EngComparison *residual, EngDtype type, double got, double want,
+                      EngLimit limit)
 {
     want = overflow_of(type, want);
     if (!isfinite(got) || !isfinite(want)) {
