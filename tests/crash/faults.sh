@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
+# label: slow
 # Faults while a run is measuring: a worker killed or stopped, a full disk, signals, a second run, failing
 # allocations. Each ends with the documented exit code, a whole database, and the same command going on to the end.
-# label: slow
 # Arguments: the program, the source folder.
 set -u
 engram=$1
