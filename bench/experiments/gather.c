@@ -42,6 +42,7 @@ static const EngMetricDef g_metrics[] = {
      "distinct rows of all windows timed x row bytes: what a cache would have to hold"},
     {"flops", "flop", 0, "none", "arithmetic of one call, from its shape (EngKernel.cost)"},
     {"moved_bytes", "B", 0, "none", "bytes one call must read and write, from its shape"},
+    {"huge_share", "", 0, "none", "share of the table's values on huge pages"},
 };
 
 typedef struct State {
@@ -53,6 +54,7 @@ typedef struct State {
     uint8_t *out_scales;
     size_t output_bytes;
     EngRowBytes bytes;
+    double huge_share;
 } State;
 
 static EngProblem problem_of(const EngPoint *point, const EngShape *shape, EngTable table)
@@ -174,11 +176,14 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
         if (!status) status = allocate_output(state, problem.u.gather.out, err);
         if (!status) status = eng_runner_open(&state->runner, kernel, &problem, err);
     }
-    if (status)
+    if (status) {
         teardown(state);
-    else
-        *out = state;
-    return status;
+        return status;
+    }
+    const EngTableArena *arena = eng_resources_arena(bench->resources);
+    state->huge_share = (double)arena->huge_bytes / (double)arena->value_bytes;
+    *out = state;
+    return ENG_OK;
 }
 
 static EngArgs args_of(State *state, int64_t window)
@@ -239,6 +244,7 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     values[8] = (double)state->output_bytes;
     values[9] = state->bytes.working_set;
     eng_runner_cost(&state->runner, &values[10], &values[11]);
+    values[12] = state->huge_share;
 }
 
 const EngExperiment eng_experiment_gather = {
