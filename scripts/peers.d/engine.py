@@ -62,7 +62,7 @@ CREATE = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_void_p)
 RUN = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_void_p, c.c_void_p)
 DESTROY = c.CFUNCTYPE(None, c.c_void_p)
 Kernel = structure("Kernel", ("op", c.c_int), ("name", c.c_char_p), ("backend", c.c_int), ("roof", c.c_bool),
-                   ("checked", c.c_bool), ("summary", c.c_char_p), ("source", c.c_char_p),
+                   ("checked", c.c_bool), ("summary", c.c_char_p),
                    ("tunables", c.c_void_p), ("supports", SUPPORTS), ("cost", c.c_void_p), ("create", CREATE), ("run", RUN),
                    ("destroy", DESTROY))
 # In the order of layout.c.
