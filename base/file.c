@@ -125,6 +125,10 @@ static EngStatus write_failed(const EngWriter *writer, EngErr *err)
 EngStatus eng_writer_open(EngWriter *writer, const char *path, EngErr *err)
 {
     *writer = (EngWriter){0};
+    struct stat st;
+    /* Renaming over a device, a pipe or a link would replace it. */
+    if (!lstat(path, &st) && !S_ISREG(st.st_mode))
+        return ENG_FAIL(err, ENG_IO, "%s: not a regular file, left alone", path);
     size_t size = strlen(path) + 32;
     writer->path = eng_strdup(path);
     writer->temporary = eng_alloc(size);

@@ -86,6 +86,18 @@ static EngStatus list_presets(EngErr *err)
     return status;
 }
 
+enum { WORDS_BYTES = 160 };
+
+/* " row_dims embed_dims": the words an axis may take. */
+static const char *words_text(const char *const *words, char out[WORDS_BYTES])
+{
+    size_t used = 0;
+    out[0] = 0;
+    for (; *words && used < WORDS_BYTES; words++)
+        used += (size_t)snprintf(out + used, WORDS_BYTES - used, " %s", *words);
+    return out;
+}
+
 static EngStatus list_axes(const EngExperiment *e, EngErr *err)
 {
     static const EngTableColumn columns[] = {
@@ -93,6 +105,7 @@ static EngStatus list_axes(const EngExperiment *e, EngErr *err)
     static const EngTableColumn metric_columns[] = {
         {"metric", false}, {"unit", false}, {"better", false}, {"clock", false}, {"", false}};
     EngTextTable *table;
+    char words[WORDS_BYTES];
     printf("%s: %s\n\n", e->name, e->question);
     EngStatus status = eng_table_create(&table, columns, 4, err);
     if (status) return status;
@@ -100,7 +113,11 @@ static EngStatus list_axes(const EngExperiment *e, EngErr *err)
         eng_table_text(table, e->axes[i].name);
         eng_table_text(table, e->axes[i].def);
         eng_table_text(table, e->axes[i].unit);
-        eng_table_text(table, e->axes[i].help);
+        if (e->axes[i].words) {
+            eng_table_printf(table, "%s:%s", e->axes[i].help, words_text(e->axes[i].words, words));
+        } else {
+            eng_table_text(table, e->axes[i].help);
+        }
     }
     status = eng_table_print(table, stdout, err);
     eng_table_free(table);

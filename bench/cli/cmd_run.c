@@ -11,7 +11,6 @@
 #include "bench/cli/table.h"
 #include "bench/cli/verbs.h"
 #include "bench/cli/worth.h"
-#include "bench/core/db_expectation.h"
 #include "bench/core/plugin.h"
 #include "bench/core/runner.h"
 #include "bench/experiments/experiments.h"
@@ -100,53 +99,52 @@ static const char *first_metric(const char *experiment)
     return e->metrics[0].name;
 }
 
-static int wanted_rows(const EngSummaryRow *rows, int n)
+static bool is_roof(const EngSummaryRow *row)
+{
+    const EngExperiment *e = NULL;
+    char variant[64];
+    if (eng_experiment_find(&eng_experiments, row->experiment, &e, NULL) || e->op < 0) return false;
+    eng_variant_text(row->axes_json, variant, sizeof variant);
+    const EngKernel *kernel = eng_kernel_find((EngOp)e->op, variant);
+    return kernel && kernel->roof;
+}
+
+/* Rows that stand for a point in a table: its first metric, or none at all. */
+static bool is_wanted(const EngSummaryRow *row)
+{
+    return !row->metric[0] || !strcmp(row->metric, first_metric(row->experiment));
+}
+
+static int wanted_rows(const EngSummaryRow *rows, int n, bool roofs)
 {
     int wanted = 0;
-    for (int i = 0; i < n; i++)
-        wanted += !rows[i].metric[0] || !strcmp(rows[i].metric, first_metric(rows[i].experiment));
+    for (int i = 0; i < n; i++) wanted += is_wanted(&rows[i]) && (roofs || !is_roof(&rows[i]));
     return wanted;
 }
 
 /* "roof_copy_d16 (roof)". */
 static void variant_text(const EngSummaryRow *row, char *out, size_t size)
 {
-    const EngExperiment *e = NULL;
     eng_variant_text(row->axes_json, out, size);
-    if (eng_experiment_find(&eng_experiments, row->experiment, &e, NULL) || e->op < 0) return;
-    const EngKernel *kernel = eng_kernel_find((EngOp)e->op, out);
     size_t used = strlen(out);
-    if (kernel && kernel->roof) snprintf(out + used, size - used, " (roof)");
+    if (is_roof(row)) snprintf(out + used, size - used, " (roof)");
 }
 
-/* What a row's metric would be, had the point taken the time that is expected; NAN: not known. */
-static double expected_value(const EngSummaryRow *row, const EngExpectation *expected)
-{
-    const EngExperiment *e;
-    if (eng_experiment_find(&eng_experiments, row->experiment, &e, NULL)) return NAN;
-    for (int i = 0; i < e->n_metrics; i++)
-        if (!strcmp(e->metrics[i].name, row->metric) && strcmp(e->metrics[i].clock, "none"))
-            return e->metrics[i].better > 0 ? row->median * expected->ratio
-                                            : row->median / expected->ratio;
-    return NAN;
-}
-
-/* expected: per row. worth: per row, NULL when the database has no chain to tell it by. */
-static EngStatus print_points(const EngSummaryRow *rows, int n, const EngExpectation *expected,
-                              const EngWorth *worth, EngErr *err)
+/* worth: per row, NULL when the database has no chain to tell it by. */
+static EngStatus print_points(const EngSummaryRow *rows, int n, bool roofs, const EngWorth *worth,
+                              EngErr *err)
 {
     static const EngTableColumn columns[] = {{"experiment", false}, {"axes not at default", false},
                                              {"variant", false},    {"metric", false},
                                              {"median", true},      {"95 % interval", true},
                                              {"n", true},           {"% of roof", true},
-                                             {"expected", true},    {"why", false},
                                              {"outcome", false},    {"roof for chain", true}};
     EngTextTable *table;
-    EngStatus status = eng_table_create(&table, columns, worth ? 12 : 11, err);
+    EngStatus status = eng_table_create(&table, columns, worth ? 10 : 9, err);
     for (int i = 0; i < n && !status; i++) {
         const EngSummaryRow *r = &rows[i];
         char axes[256];
-        if (r->metric[0] && strcmp(r->metric, first_metric(r->experiment))) continue;
+        if (!is_wanted(r) || (!roofs && is_roof(r))) continue;
         eng_axes_text(&eng_experiments, r->experiment, r->axes_json, axes, sizeof axes);
         eng_table_text(table, r->experiment);
         eng_table_text(table, axes);
@@ -163,8 +161,6 @@ static EngStatus print_points(const EngSummaryRow *rows, int n, const EngExpecta
             eng_table_text(table, "");
         else
             eng_table_printf(table, "%.0f", r->percent_of_roof);
-        eng_table_number(table, expected_value(r, &expected[i]));
-        eng_table_text(table, expected[i].why);
         eng_table_text(table, r->outcome);
         if (worth) {
             eng_worth_text(&worth[i], axes, sizeof axes);
@@ -190,7 +186,7 @@ static EngStatus print_experiments(const EngSummaryRow *rows, int n, EngErr *err
         double least = INFINITY, most = -INFINITY, roof_least = INFINITY, roof_most = -INFINITY;
         for (; i < n && !strcmp(rows[i].experiment, experiment); i++) {
             const EngSummaryRow *r = &rows[i];
-            if (r->metric[0] && strcmp(r->metric, metric)) continue;
+            if (!is_wanted(r) || is_roof(r)) continue;
             points++;
             measured += !strcmp(r->outcome, "measured");
             least = fmin(least, r->median);
@@ -215,6 +211,22 @@ static EngStatus print_experiments(const EngSummaryRow *rows, int n, EngErr *err
 }
 
 /* *code: the exit code that this run alone would give. */
+/* Each reason once, with how many points it concerns. */
+static void print_skips(const EngRunStatus *run)
+{
+    for (int i = 0; i < run->n_skips; i++) {
+        int n = 0;
+        bool first = true;
+        for (int k = 0; k < run->n_skips; k++) {
+            bool same = !strcmp(run->skips[k].reason, run->skips[i].reason);
+            n += same;
+            first = first && !(same && k < i);
+        }
+        if (first)
+            printf("skipped (%d): %s: %s\n", n, run->skips[i].experiment, run->skips[i].reason);
+    }
+}
+
 static EngStatus print_result(EngCli *cli, const EngRunResult *result, int *code, EngErr *err)
 {
     EngDb *db = NULL;
@@ -226,15 +238,16 @@ static EngStatus print_result(EngCli *cli, const EngRunResult *result, int *code
     EngStatus status = eng_db_open(eng_cli_text(cli, "db"), ENG_DB_READ, &db, err);
     if (!status) status = eng_db_summary(db, result->run_id, NULL, NULL, arena, &rows, &n, err);
     EngWorth *worth = NULL;
-    EngExpectation *expected = NULL;
     if (!status) status = eng_db_status(db, result->run_id, arena, &run, err);
     if (!status) status = eng_worth_of_rows(db, run.machine_id, rows, n, arena, &worth, err);
-    if (!status) status = eng_db_expect_rows(db, run.machine_id, rows, n, arena, &expected, err);
+    bool each = wanted_rows(rows, n, false) <= FULL_TABLE_ROWS;
+    bool roofs = wanted_rows(rows, n, true) <= FULL_TABLE_ROWS;
     if (!status)
-        status = wanted_rows(rows, n) <= FULL_TABLE_ROWS
-                     ? print_points(rows, n, expected, worth, err)
-                     : print_experiments(rows, n, err);
-    if (!status && worth) eng_worth_print(rows, n, worth);
+        status = each ? print_points(rows, n, roofs, worth, err) : print_experiments(rows, n, err);
+    if (!status && !(each && roofs))
+        printf("\n(%s left out; `engram export` gives every point)\n",
+               each ? "rows of the roofs are" : "points and roofs are");
+    if (!status && each && worth) eng_worth_print(rows, n, worth);
     if (!status) {
         printf("\nrun %.8s in %s: %d points measured (%d of them found from before), %d skipped, "
                "%d failed, %d wrong\n",
@@ -248,6 +261,7 @@ static EngStatus print_result(EngCli *cli, const EngRunResult *result, int *code
             eng_warn("run", "%s%s%s %s %s: %s", f->experiment, *variant ? " " : "", variant, axes,
                      eng_outcome_name(f->outcome), f->reason);
         }
+        print_skips(&run);
         if (run.total.failed + run.total.wrong)
             *code = 2;
         else if (!run.total.measured)

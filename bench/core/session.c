@@ -222,8 +222,16 @@ static EngStatus refuse_too_large(EngSession *session, EngErr *err)
     for (int i = 0; i < plan->n_points; i++)
         runnable += !plan->points[i]->skip && !plan->points[i]->is_roof;
     if (status) return status;
-    if (reason && !runnable)
-        return ENG_FAIL(err, ENG_NO_MEMORY, "no point fits this machine: %s", reason);
+    if (reason && !runnable) {
+        EngStr label = {0};
+        const EngPlanPoint *first = plan->points[0]; /* named, and refused like all of them */
+        eng_plan_label(first, &label, NULL);
+        ENG_FAIL(err, ENG_NO_MEMORY, "no point fits this machine: %s %s: %s",
+                 first->point.experiment->name, label.text ? label.text : "",
+                 first->skip ? first->skip : reason);
+        eng_str_free(&label);
+        return ENG_NO_MEMORY;
+    }
     if (reason) eng_warn("run", "points are skipped that do not fit this machine: %s", reason);
     return ENG_OK;
 }

@@ -1,4 +1,4 @@
--- title: Time per token against tokens in the batch
+-- title: Time per token by tokens in the batch (synthetic hidden states)
 -- One line per operation: its fastest variant at each number of tokens, all other axes alike. Of the points that
 -- differ in tokens alone, the set with the most is taken, at the report's clock of the metric (cpu or wall).
 WITH t AS (

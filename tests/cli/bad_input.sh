@@ -63,7 +63,7 @@ done <<'TABLE'
 6|not a regular file|run /dev/null
 5|none.db: no such database|status --db=none.db
 1|--db= names no file|status --db=
-7|no point fits this machine: needs|run gather -a corpus=uniform -a rows=2^40 --db=never.db
+7|no point fits this machine: gather rows=|run gather -a corpus=uniform -a rows=2^40 --db=never.db
 TABLE
 [ -e never.db ] && [ "$(sqlite3 never.db 'SELECT count(*) FROM runs')" != 0 ] && fail "a refused table left a run"
 
