@@ -141,4 +141,10 @@ grep -q 'times their estimates' status.txt || fail "status never told measured c
 kill $run 2>/dev/null
 wait $run 2>/dev/null
 expect 0 'slowest' status --db=live.db
+# A device, a pipe or a link is not written over.
+mkfifo pipe
+ln -s a.db link
+expect 7 'not a regular file' export --db=a.db --out=pipe
+expect 7 'not a regular file' export --db=a.db --out=link
+[ -p pipe ] && [ -L link ] || fail "export replaced a pipe or a link"
 exit $failures
