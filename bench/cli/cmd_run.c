@@ -249,10 +249,10 @@ static EngStatus print_result(EngCli *cli, const EngRunResult *result, int *code
                each ? "rows of the roofs are" : "points and roofs are");
     if (!status && each && worth) eng_worth_print(rows, n, worth);
     if (!status) {
-        printf("\nrun %.8s in %s: %d points measured (%d of them found from before), %d skipped, "
-               "%d failed, %d wrong\n",
-               result->run_id, eng_cli_text(cli, "db"), run.total.measured, run.total.found,
-               run.total.skipped, run.total.failed, run.total.wrong);
+        printf("\nrun %.8s in %s: %d points measured, %d skipped, %d failed, %d wrong; %d of them "
+               "found from before\n",
+               result->run_id, eng_cli_text(cli, "db"), run.total.measured, run.total.skipped,
+               run.total.failed, run.total.wrong, run.total.found);
         for (int i = 0; i < run.n_failures; i++) {
             char axes[256], variant[64];
             const EngStatusPoint *f = &run.failures[i];
