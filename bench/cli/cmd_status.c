@@ -58,7 +58,9 @@ static EngStatus run(EngCli *cli, EngErr *err)
     if (!status) status = eng_db_status(db, eng_cli_operand(cli, 0), arena, &run_status, err);
     if (status) goto out;
     const EngRunStatus *r = &run_status;
-    printf("run %.8s  %s  %s  started %s%s%s\n", r->run_id, r->sweep_name, r->state, r->started_utc,
+    bool killed = !strcmp(r->state, "running") && !eng_db_run_is_alive(db);
+    printf("run %.8s  %s  %s  started %s%s%s\n", r->run_id, r->sweep_name,
+           killed ? "killed (the same command goes on)" : r->state, r->started_utc,
            r->ended_utc[0] ? "  ended " : "", r->ended_utc);
     printf("%d of %d blocks done, %lld samples", r->blocks_done, r->blocks,
            (long long)r->n_samples);
@@ -66,7 +68,7 @@ static EngStatus run(EngCli *cli, EngErr *err)
         printf(", about %.0f s left", (double)r->remaining_estimate_ns * 1e-9);
     if (r->blocks_done < r->blocks && !isnan(r->cost_factor))
         printf(" (finished blocks took %.3g times their estimates)", r->cost_factor);
-    if (r->current_block >= 0 && !strcmp(r->state, "running"))
+    if (r->current_block >= 0 && !strcmp(r->state, "running") && !killed)
         printf("\nin work: block %d, %s, segment %d of %d", r->current_block + 1,
                r->current_experiment, r->current_segment + 1, r->current_segments);
     printf("\n\n");

@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,6 +101,21 @@ static EngStatus identify(EngDb *db, bool *fresh, int64_t *version, EngErr *err)
 
 /* ---- the run lock ------------------------------------------------------------------------------
  */
+
+bool eng_db_run_is_alive(const EngDb *db)
+{
+    char path[4096], owner[64] = "";
+    int64_t pid = 0;
+    if (snprintf(path, sizeof path, "%s.lock", db->path) >= (int)sizeof path) return false;
+    /* The owner's number, not the lock: trying that could get in the way of a run that starts. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    ssize_t n = pread(fd, owner, sizeof owner - 1, 0);
+    close(fd);
+    owner[n > 0 ? n : 0] = 0;
+    return eng_parse_i64(eng_trim(owner), &pid) && pid > 0 &&
+           (kill((pid_t)pid, 0) == 0 || errno == EPERM);
+}
 
 static EngStatus lock_run(EngDb *db, EngErr *err)
 {

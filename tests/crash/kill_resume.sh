@@ -63,6 +63,9 @@ for attempt in $(seq 1 60); do
         continue
     fi
     [ "$code" = 137 ] || fail "attempt $attempt ended with $code: $(cat broken.err)"
+    if [ -e broken.db ] && "$engram" status --db=broken.db >status.txt 2>/dev/null; then
+        grep -qE '^run .* (killed \(|done )' status.txt || fail "status of a killed run: $(head -1 status.txt)"
+    fi
     # Workers die with their parent, and the database stays readable and whole.
     [ ! -e broken.db ] || [ "$(sqlite3 broken.db 'PRAGMA integrity_check')" = ok ] || fail "integrity after $kills kills"
 done
