@@ -125,24 +125,3 @@ void eng_expect_point(const EngRateTable *table, const EngPointFacts *facts, Eng
                             find_rate(table, RATE_LOAD_4K, set, facts->threads)};
     eng_expect(&work, &rates, us * 1e3, us * 1e3 * facts->percent_of_roof / 100, out);
 }
-
-EngStatus eng_db_expect_rows(EngDb *db, const char *machine_id, const EngSummaryRow *rows, int n,
-                             EngArena *arena, EngExpectation **out, EngErr *err)
-{
-    EngRateTable *table;
-    EngStatus status = eng_db_rates(db, machine_id, arena, &table, err);
-    if (status) return status;
-    *out = eng_arena_alloc(arena, ((size_t)n + 1) * sizeof **out);
-    if (!*out) return ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory", eng_db_path(db));
-    for (int first = 0, end; first < n; first = end) {
-        EngPointFacts facts = eng_no_facts;
-        EngExpectation expectation;
-        facts.threads = eng_threads_of(rows[first].axes_json);
-        for (end = first; end < n && !strcmp(rows[end].point_key, rows[first].point_key); end++)
-            eng_point_facts_add(&facts, rows[end].metric, rows[end].median,
-                                rows[end].percent_of_roof);
-        eng_expect_point(table, &facts, &expectation);
-        for (int i = first; i < end; i++) (*out)[i] = expectation;
-    }
-    return ENG_OK;
-}

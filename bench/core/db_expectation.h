@@ -21,10 +21,6 @@ void eng_point_facts_add(EngPointFacts *facts, const char *metric, double median
                          double percent_of_roof);
 int eng_threads_of(const char *axes_json); /* 1 without that axis */
 
-/* One for each row of a run's summary (eng_db_summary with every metric), in `arena`. */
-EngStatus eng_db_expect_rows(EngDb *db, const char *machine_id, const EngSummaryRow *rows, int n,
-                             EngArena *arena, EngExpectation **out, EngErr *err);
-
 void eng_expect_point(const EngRateTable *table, const EngPointFacts *facts, EngExpectation *out);
 
 #endif
