@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,27 @@ static bool charge_budget(size_t n)
     }
     g_write_budget_bytes -= (int64_t)n;
     return true;
+}
+
+#define READS_UNASKED INT64_MIN /* the environment was not looked at yet */
+
+static _Atomic int64_t g_reads_left = READS_UNASKED; /* until the one that fails; 0: none will */
+
+void eng_file_fail_read_at(int64_t n)
+{
+    atomic_store(&g_reads_left, n);
+}
+
+bool eng_file_read_fails(void)
+{
+    int64_t left = atomic_load_explicit(&g_reads_left, memory_order_relaxed);
+    if (left == READS_UNASKED) {
+        const char *text = getenv("ENG_FAIL_READ");
+        int64_t n = text ? strtoll(text, NULL, 10) : 0;
+        if (atomic_compare_exchange_strong(&g_reads_left, &left, n)) left = n;
+    }
+    if (left <= 0) return false;
+    return atomic_fetch_sub(&g_reads_left, 1) == 1;
 }
 
 static EngStatus open_for_reading(const char *path, int *fd, size_t *bytes, EngErr *err)

@@ -1,6 +1,7 @@
 /* Files: read whole, map read-only, write through a temporary name and rename. Writing can be made
  * to fail on demand: ENG_FAIL_WRITE=N (environment) or eng_file_fail_after() cuts the N-th written
- * byte of the process off with "no space left", as a full disk would. */
+ * byte of the process off with "no space left", as a full disk would. Row stores ask before every
+ * read whether it is to fail: ENG_FAIL_READ=N or eng_file_fail_read_at(). */
 #ifndef ENG_BASE_FILE_H
 #define ENG_BASE_FILE_H
 
@@ -44,5 +45,9 @@ bool eng_file_exists(const char *path);
 
 /* Bytes that may still be written through EngWriter before it reports a full disk; -1: no limit. */
 void eng_file_fail_after(int64_t bytes);
+/* The n-th read of a row store from now fails as a broken device's would (0: none). */
+void eng_file_fail_read_at(int64_t n);
+/* Counts one read; true when it is the one. From any thread. */
+bool eng_file_read_fails(void);
 
 #endif

@@ -39,7 +39,7 @@ typedef struct EngRowsOut {
 typedef struct EngStoreStats {
     int64_t batches, rows; /* asked for by the caller */
     int64_t bytes_asked;   /* rows * bytes of a row, scales included */
-    int64_t requests;      /* reads given to the operating system */
+    int64_t requests;      /* reads given to the operating system; mmap and memory: 0 */
     int64_t bytes_read;    /* by them: more than asked where reads are whole blocks */
     int64_t ready;         /* nowait: requests that the page cache answered at once */
     int64_t hits, misses;  /* cache: rows found in it, rows fetched from below */
@@ -103,8 +103,8 @@ typedef enum EngStoreKind {
 /* Advice for the mapping of mmap. */
 typedef enum EngMapAdvice {
     ENG_ADVICE_NORMAL = 0,
-    ENG_ADVICE_RANDOM,
-    ENG_ADVICE_WILLNEED,
+    ENG_ADVICE_RANDOM,   /* no read-ahead */
+    ENG_ADVICE_WILLNEED, /* the same, and a batch's pages are asked for before the first is read */
     ENG_MAP_ADVICE_COUNT
 } EngMapAdvice;
 
@@ -117,19 +117,23 @@ typedef enum EngNumaPolicy {
 
 /* Zeros are good defaults. */
 typedef struct EngStoreOptions {
-    int threads;           /* pread, nowait: readers, the caller's thread included; 0: 8 */
+    int threads;           /* readers, the caller's thread included; 0: 8 for pread and nowait, 1
+                              for mmap */
     int depth;             /* uring: requests in flight; 0: 64 */
     bool direct;           /* pread, uring: past the page cache, in whole blocks */
+    size_t block_bytes;    /* of direct reads, a power of two from 512; 0: 4096 */
     bool scales_in_memory; /* formats with scales of their own: load those at creation */
-    EngMapAdvice advice;   /* mmap */
-    int page_kind;         /* memory: EngPageKind of kernels/store/pages.h */
-    EngNumaPolicy numa;    /* memory */
+    bool verify;         /* compare the whole file with its checksums first (memory always does) */
+    EngMapAdvice advice; /* mmap */
+    int page_kind;       /* memory: EngPageKind of kernels/store/pages.h */
+    EngNumaPolicy numa;  /* memory; on a machine of one node there is no choice: `note` */
 } EngStoreOptions;
 
-/* Opens the table file at `path`. uring where io_uring is forbidden or absent opens pread with
- * `depth` threads at most 32, and says so in `note`; 1 GiB pages or NUMA policies that the machine
- * lacks likewise. ENG_NOT_FOUND, ENG_IO; ENG_BAD_DATA: no table file, or a damaged one;
- * ENG_UNSUPPORTED: direct reads that the file system refuses; ENG_NO_MEMORY. */
+/* Opens the table file at `path`. Where io_uring is forbidden or absent, uring opens pread with as
+ * many threads as its depth, 32 at most, and `note` says so. ENG_NOT_FOUND; ENG_BAD_DATA: no table
+ * file, or a damaged one; ENG_IO: too few descriptors, among others; ENG_UNSUPPORTED: no 1 GiB
+ * pages, direct reads that the file system refuses; ENG_NO_MEMORY: naming bytes needed and there;
+ * ENG_USAGE: an option out of range. */
 EngStatus eng_store_open(const char *path, EngStoreKind kind, const EngStoreOptions *options,
                          EngStore **store, EngErr *err);
 /* A store over a table that is in memory already and outlives it. */
@@ -141,7 +145,6 @@ EngStatus eng_store_dedup(EngStore *inner, EngStore **store, EngErr *err);
 typedef enum EngCachePolicy {
     ENG_CACHE_LRU = 0, /* the row not asked for longest goes */
     ENG_CACHE_SIEVE,   /* in order of arrival, rows asked for again are spared once */
-    ENG_CACHE_S3FIFO,  /* a small queue filters rows asked for once */
     ENG_CACHE_DIRECT,  /* one place per row */
     ENG_CACHE_WAYS,    /* `ways` places per row, the least recent goes */
     ENG_CACHE_POLICY_COUNT
@@ -149,7 +152,7 @@ typedef enum EngCachePolicy {
 
 typedef struct EngCacheOptions {
     EngCachePolicy policy;
-    int64_t rows; /* capacity; rounded up to whole sets for DIRECT and WAYS (powers of two) */
+    int64_t rows; /* capacity; WAYS: rounded up to whole sets */
     int ways;     /* WAYS only: 2, 4, 8 or 16; 0: 8 */
 } EngCacheOptions;
 
@@ -165,9 +168,13 @@ EngStatus eng_store_cache(EngStore *inner, const EngCacheOptions *options, EngSt
 EngStatus eng_store_sharded(EngStore *const *shards, const int64_t *starts, int n, EngStore **store,
                             EngErr *err);
 
-/* Names on the command line; NULL and -1 when unknown. "random", "bind", "s3fifo", ... */
+/* Names on the command line; NULL and -1 when unknown. "random", "bind", "sieve", ... */
 const char *eng_store_kind_name(EngStoreKind kind);
 int eng_store_kind_parse(const char *name);
+const char *eng_map_advice_name(EngMapAdvice advice);
+int eng_map_advice_parse(const char *name);
+const char *eng_numa_policy_name(EngNumaPolicy policy);
+int eng_numa_policy_parse(const char *name);
 const char *eng_cache_policy_name(EngCachePolicy policy);
 int eng_cache_policy_parse(const char *name);
 
