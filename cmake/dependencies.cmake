@@ -53,6 +53,51 @@ else()
     eng_note(cuda "not found" "optional")
 endif()
 
+# The CUPTI decoder is built from the toolkit's headers alone; libcupti itself is found when a trace starts
+# (bench/trace/cupti_load.h). ENG::cupti always exists; without headers it only says why.
+option(ENG_CUPTI "Build the CUPTI decoder when its headers are found" ON)
+add_library(eng_cupti INTERFACE)
+add_library(ENG::cupti ALIAS eng_cupti)
+function(eng_find_cupti)
+    set(reason "left out by -DENG_CUPTI=OFF")
+    if(ENG_CUPTI)
+        get_filename_component(root "${ENG_NVCC}" DIRECTORY)
+        set(roots "${root}/.." $ENV{CUDA_HOME} $ENV{CUDA_PATH} /usr/local/cuda /opt/cuda)
+        find_path(ENG_CUPTI_INCLUDE cupti_activity.h PATHS ${roots}
+                  PATH_SUFFIXES include extras/CUPTI/include)
+        find_path(ENG_CUDA_INCLUDE cuda.h PATHS ${roots} PATH_SUFFIXES include)
+        set(reason "no CUPTI headers")
+        if(ENG_CUPTI_INCLUDE AND ENG_CUDA_INCLUDE)
+            file(STRINGS ${ENG_CUPTI_INCLUDE}/cupti_version.h line REGEX "define CUPTI_API_VERSION")
+            string(REGEX MATCH "[0-9]+$" version "${line}")
+            set(reason "CUPTI headers of version ${version}, older than those of CUDA 13")
+            if(version GREATER_EQUAL 130000)
+                get_filename_component(libraries ${ENG_CUDA_INCLUDE}/../lib64 REALPATH)
+                target_include_directories(eng_cupti SYSTEM INTERFACE ${ENG_CUPTI_INCLUDE} ${ENG_CUDA_INCLUDE})
+                target_compile_definitions(eng_cupti INTERFACE ENG_HAVE_CUPTI=1
+                    ENG_CUPTI_LIBRARY_DIR="${libraries}")
+                set(ENG_HAVE_CUPTI ON PARENT_SCOPE)
+                eng_note(cupti ${version} "headers of the decoder of GPU traces")
+                return()
+            endif()
+        endif()
+    endif()
+    target_compile_definitions(eng_cupti INTERFACE ENG_NO_CUPTI="${reason}")
+    eng_note(cupti "not found" "${reason}")
+endfunction()
+eng_find_cupti()
+
+# NVTX3 is headers only: from the CUDA toolkit, else from the wheel that scripts/setup unpacks. Without them
+# the program is built without ranges.
+find_path(ENG_NVTX_INCLUDE nvtx3/nvToolsExtPayload.h
+    HINTS /usr/local/cuda/include PATHS ${CMAKE_SOURCE_DIR}/data/cache/nvtx/include)
+add_library(ENG::nvtx INTERFACE IMPORTED)
+if(ENG_NVTX_INCLUDE)
+    set_target_properties(ENG::nvtx PROPERTIES INTERFACE_INCLUDE_DIRECTORIES ${ENG_NVTX_INCLUDE}
+        INTERFACE_COMPILE_DEFINITIONS ENG_HAVE_NVTX=1 INTERFACE_LINK_LIBRARIES ${CMAKE_DL_LIBS})
+endif()
+eng_note(nvtx3 "${ENG_NVTX_INCLUDE}" "ranges of traces")
+
 function(eng_print_found)
     get_property(rows GLOBAL PROPERTY ENG_FOUND)
     message(STATUS "")
