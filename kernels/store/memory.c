@@ -1,26 +1,18 @@
-/* Memory row store: mapped, filled by all processors, seeded; see memory.h.
- *
- * Each 64 KiB chunk of values or scales is filled from its own random stream (seed, kind, chunk
- * number), which is what makes content independent of threads and of the arena's size.
- */
+/* Memory row store: mapped, filled by all processors with seeded content; see memory.h. */
 #include "kernels/store/memory.h"
 
 #include "base/mem.h"
 #include "base/parallel.h"
-#include "base/rng.h"
+#include "kernels/store/content.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#define CHUNK_BYTES     ((size_t)64 << 10)
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
-#define DEVIATION       0.1
-#define QUANTILES       65536
 
 /* ---- available memory --------------------------------------------------------------------------
  */
@@ -99,158 +91,47 @@ size_t eng_memory_available_bytes(void)
 /* ---- content -----------------------------------------------------------------------------------
  */
 
+/* Of one call: a multiple of ENG_CONTENT_CHUNK_BYTES, for whole rows of inner scales large. */
+#define PIECE_BYTES ((size_t)1 << 20)
+
 typedef struct Fill {
-    EngRowFormat format;
-    uint64_t seed;
-    uint8_t *values, *scales;
-    size_t value_bytes, scale_bytes;
-    size_t value_chunks;
-    float *quantiles; /* [QUANTILES + 1] of the normal distribution, for bf16 and f32 */
+    const EngContent *content;
+    EngTableArena *arena;
+    size_t value_pieces;
+    int row_dims; /* of the scales inside rows to be written, 0: none */
+    bool values;  /* write the values too */
 } Fill;
 
-/* Any byte but a NaN code: 0x7f and 0xff become 0x7e and 0xfe. */
-static void fill_codes(EngRng *rng, uint8_t *out, size_t n)
-{
-    for (size_t i = 0; i < n; i += 8) {
-        uint64_t x = eng_rng_u64(rng);
-        uint64_t nan = (x & 0x7f7f7f7f7f7f7f7fu) + 0x0101010101010101u;
-        x ^= (nan & 0x8080808080808080u) >> 7;
-        memcpy(out + i, &x, n - i < 8 ? n - i : 8);
-    }
-}
-
-/* 0x70 + uniform 0..11. */
-static void fill_scales(EngRng *rng, uint8_t *out, size_t n)
-{
-    for (size_t i = 0; i < n; i += 8) {
-        uint64_t x = eng_rng_u64(rng);
-        uint64_t even = (x & 0x00ff00ff00ff00ffu) * 12 >> 8 & 0x00ff00ff00ff00ffu;
-        uint64_t odd = (x >> 8 & 0x00ff00ff00ff00ffu) * 12 & 0xff00ff00ff00ff00u;
-        x = (even | odd) + 0x7070707070707070u;
-        memcpy(out + i, &x, n - i < 8 ? n - i : 8);
-    }
-}
-
-static void fill_bf16(EngRng *rng, const float *quantiles, uint8_t *out, size_t n)
-{
-    for (size_t i = 0; i < n; i += 8) {
-        uint64_t x = eng_rng_u64(rng);
-        uint16_t four[4];
-        for (int j = 0; j < 4; j++, x >>= 16) {
-            uint32_t bits;
-            memcpy(&bits, &quantiles[x & 0xffff], sizeof bits);
-            four[j] = (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-        }
-        memcpy(out + i, four, n - i < 8 ? n - i : 8);
-    }
-}
-
-/* Between two quantiles, straight. */
-static void fill_f32(EngRng *rng, const float *quantiles, uint8_t *out, size_t n)
-{
-    for (size_t i = 0; i < n; i += 8) {
-        uint64_t x = eng_rng_u64(rng);
-        float two[2];
-        for (int j = 0; j < 2; j++, x >>= 32) {
-            const float *q = &quantiles[x & 0xffff];
-            two[j] = q[0] + (q[1] - q[0]) * ((float)(x >> 16 & 0xffff) * 0x1p-16f);
-        }
-        memcpy(out + i, two, n - i < 8 ? n - i : 8);
-    }
-}
-
-static void fill_chunk(void *context, int64_t index)
+static void fill_piece(void *context, int64_t index)
 {
     const Fill *fill = context;
-    bool is_scale = (size_t)index >= fill->value_chunks;
-    size_t chunk = (size_t)index - (is_scale ? fill->value_chunks : 0);
-    size_t total = is_scale ? fill->scale_bytes : fill->value_bytes;
-    size_t at = chunk * CHUNK_BYTES;
-    size_t n = total - at < CHUNK_BYTES ? total - at : CHUNK_BYTES;
-    EngRng rng;
-    eng_rng_seed_at(&rng, fill->seed, 2 * (uint64_t)chunk + is_scale);
-    if (is_scale)
-        fill_scales(&rng, fill->scales + at, n);
-    else if (fill->format == ENG_ROW_BF16)
-        fill_bf16(&rng, fill->quantiles, fill->values + at, n);
-    else if (fill->format == ENG_ROW_F32)
-        fill_f32(&rng, fill->quantiles, fill->values + at, n);
-    else /* nibbles too: any byte is good */
-        fill_codes(&rng, fill->values + at, n);
+    bool is_scale = (size_t)index >= fill->value_pieces;
+    size_t at = ((size_t)index - (is_scale ? fill->value_pieces : 0)) * PIECE_BYTES;
+    size_t total = is_scale ? fill->arena->scale_bytes : fill->arena->value_bytes;
+    size_t n = total - at < PIECE_BYTES ? total - at : PIECE_BYTES;
+    if (is_scale) {
+        eng_content_scales(fill->content, at, n, fill->arena->scales + at);
+        return;
+    }
+    if (fill->values) eng_content_values(fill->content, at, n, fill->arena->values + at);
+    if (fill->row_dims)
+        eng_content_row_scales(fill->content, fill->row_dims, at, n, fill->arena->values + at);
 }
 
-/* Where the normal distribution passes (i + 1/2) / (QUANTILES + 1): Newton's method from the
- * neighbour towards the middle, mirrored. */
-static void compute_quantiles(float *quantiles)
+static EngStatus fill_arena(EngTableArena *arena, int row_dims, bool values, EngErr *err)
 {
-    double z = 0;
-    for (int i = QUANTILES / 2; i <= QUANTILES; i++) {
-        double above = (QUANTILES - i + 0.5) / (QUANTILES + 1); /* probability beyond z */
-        for (int step = 0; step < 6; step++) {
-            double density = exp(-z * z / 2) / sqrt(2 * M_PI);
-            z += (0.5 * erfc(z / M_SQRT2) - above) / density;
-        }
-        quantiles[i] = (float)(DEVIATION * z);
-        quantiles[QUANTILES - i] = -quantiles[i];
-    }
-}
-
-static EngStatus fill_arena(EngTableArena *arena, EngErr *err)
-{
-    Fill fill = {
-        .format = arena->format,
-        .seed = arena->seed,
-        .values = arena->values,
-        .scales = arena->scales,
-        .value_bytes = arena->value_bytes,
-        .scale_bytes = arena->scale_bytes,
-        .value_chunks = (arena->value_bytes + CHUNK_BYTES - 1) / CHUNK_BYTES,
-    };
-    if (arena->format == ENG_ROW_BF16 || arena->format == ENG_ROW_F32) {
-        EngStatus status = eng_alloc_or((void **)&fill.quantiles, QUANTILES + 1,
-                                        sizeof *fill.quantiles, "quantiles", err);
-        if (status) return status;
-        compute_quantiles(fill.quantiles);
-    }
-    size_t scale_chunks = (arena->scale_bytes + CHUNK_BYTES - 1) / CHUNK_BYTES;
-    eng_parallel_for((int64_t)(fill.value_chunks + scale_chunks), 0, fill_chunk, &fill);
-    eng_free(fill.quantiles);
+    EngContent content;
+    EngStatus status = eng_content_create(&content, arena->format, arena->seed, err);
+    if (status) return status;
+    Fill fill = {.content = &content,
+                 .arena = arena,
+                 .value_pieces = (arena->value_bytes + PIECE_BYTES - 1) / PIECE_BYTES,
+                 .row_dims = row_dims,
+                 .values = values};
+    size_t scale_pieces = (arena->scale_bytes + PIECE_BYTES - 1) / PIECE_BYTES;
+    eng_parallel_for((int64_t)(fill.value_pieces + scale_pieces), 0, fill_piece, &fill);
+    eng_content_destroy(&content);
     return ENG_OK;
-}
-
-/* ---- scales inside rows ------------------------------------------------------------------------
- */
-
-#define LAYOUT_ROWS 4096 /* rows of one random stream */
-
-typedef struct Layout {
-    EngTableArena *arena;
-    size_t stride, offset, scales; /* of a row, in bytes */
-    int64_t rows;
-} Layout;
-
-/* bf16 scales of int4: 2^-7 to 2^-6. */
-static void fill_bf16_scales(EngRng *rng, uint8_t *out, size_t n)
-{
-    for (size_t i = 0; i < n; i += 2) {
-        uint16_t bits = (uint16_t)(0x3c00 + eng_rng_below(rng, 128));
-        memcpy(out + i, &bits, sizeof bits);
-    }
-}
-
-static void fill_row_scales(void *context, int64_t index)
-{
-    const Layout *layout = context;
-    int64_t from = index * LAYOUT_ROWS, to = from + LAYOUT_ROWS;
-    EngRng rng;
-    eng_rng_seed_at(&rng, layout->arena->seed, 2 * (uint64_t)index + 1);
-    for (int64_t row = from; row < to && row < layout->rows; row++) {
-        uint8_t *at = layout->arena->values + (size_t)row * layout->stride + layout->offset;
-        if (layout->arena->format == ENG_ROW_INT4)
-            fill_bf16_scales(&rng, at, layout->scales);
-        else
-            fill_scales(&rng, at, layout->scales);
-    }
 }
 
 EngStatus eng_table_arena_layout(EngTableArena *arena, int row_dims, EngErr *err)
@@ -259,15 +140,8 @@ EngStatus eng_table_arena_layout(EngTableArena *arena, int row_dims, EngErr *err
     if (!eng_row_scale_offset(arena->format, ENG_SCALE_GROUP)) return ENG_OK;
     EngStatus status = eng_table_value_bytes(arena->format, row_dims, 1, &one, err);
     if (status || arena->row_dims == row_dims) return status;
-    Layout layout = {.arena = arena,
-                     .stride = one,
-                     .offset = eng_row_scale_offset(arena->format, row_dims),
-                     .rows = (int64_t)(arena->value_bytes / one)};
-    layout.scales = eng_row_value_bytes(arena->format, row_dims) - layout.offset;
-    if (arena->row_dims) status = fill_arena(arena, err); /* where the old scales were */
-    if (!status)
-        eng_parallel_for((layout.rows + LAYOUT_ROWS - 1) / LAYOUT_ROWS, 0, fill_row_scales,
-                         &layout);
+    /* Values lie where the scales of an earlier layout were. */
+    status = fill_arena(arena, row_dims, arena->row_dims != 0, err);
     arena->row_dims = status ? 0 : row_dims;
     return status;
 }
@@ -310,12 +184,12 @@ static size_t count_huge_bytes(const uint8_t *from, size_t bytes)
     return total < bytes ? total : bytes; /* a mapping may be merged with a neighbour */
 }
 
-static EngStatus check_memory(size_t needed, EngErr *err)
+EngStatus eng_memory_check(size_t needed, const char *what, EngErr *err)
 {
     size_t available = eng_memory_available_bytes();
     if (available && needed > available - available / 10)
         return ENG_FAIL(err, ENG_NO_MEMORY,
-                        "table needs %zu bytes; %zu are available, of which 10 %% are kept free",
+                        "%s needs %zu bytes; %zu are available, of which 10 %% are kept free", what,
                         needed, available);
     return ENG_OK;
 }
@@ -330,7 +204,7 @@ EngStatus eng_table_arena_create(EngTableArena *arena, EngRowFormat format, size
     if (!eng_add_size(value_bytes, arena->scale_bytes, &needed))
         return ENG_FAIL(err, ENG_NO_MEMORY, "table of %zu value bytes does not fit memory",
                         value_bytes);
-    status = check_memory(needed, err);
+    status = eng_memory_check(needed, "table", err);
     if (status) goto done;
     arena->values = map_bytes(arena->value_bytes);
     arena->scales = map_bytes(arena->scale_bytes);
@@ -338,7 +212,7 @@ EngStatus eng_table_arena_create(EngTableArena *arena, EngRowFormat format, size
         status = ENG_FAIL(err, ENG_NO_MEMORY, "cannot map a table of %zu bytes", needed);
         goto done;
     }
-    status = fill_arena(arena, err);
+    status = fill_arena(arena, 0, true, err);
     if (!status && arena->values)
         arena->huge_bytes = count_huge_bytes(arena->values, arena->value_bytes);
 done:

@@ -1,11 +1,8 @@
 /* Memory row store: one arena per run holds seeded random rows; every table of the run is a prefix
  * of it.
  *
- * Content depends only on (format, seed, position), never on thread count or size, so that a
- * smaller table is bit for bit the start of a larger one. fp8: values are e4m3fn bytes without NaN
- * codes, scale bytes 0x70..0x7b. bf16 and f32: normal values of deviation 0.1. Where scales lie
- * inside rows they depend on the row's size, so that eng_table_arena_layout() must say it before a
- * view; int4: any nibbles, scales of 2^-7 to 2^-6.
+ * Content is that of content.h. Where scales lie inside rows they depend on the row's size, so that
+ * eng_table_arena_layout() must say it before a view.
  */
 #ifndef ENG_KERNELS_STORE_MEMORY_H
 #define ENG_KERNELS_STORE_MEMORY_H
@@ -39,5 +36,7 @@ EngStatus eng_table_value_bytes(EngRowFormat format, int row_dims, int64_t rows,
 /* What new memory may take: MemAvailable, or less where a control group limits us or where
  * ENG_MEMORY_BYTES in the environment says so. 0: unknown, nothing is refused. */
 size_t eng_memory_available_bytes(void);
+/* ENG_NO_MEMORY, naming `what`, when that less 10 % is not enough. */
+EngStatus eng_memory_check(size_t needed, const char *what, EngErr *err);
 
 #endif
