@@ -65,7 +65,9 @@ static EngStatus open_for_reading(const char *path, int *fd, size_t *bytes, EngE
     struct stat st;
     *fd = open(path, O_RDONLY | O_CLOEXEC);
     if (*fd < 0) {
-        EngStatus status = errno == ENOENT ? ENG_NOT_FOUND : ENG_IO;
+        bool none = errno == ENOENT || errno == ENOTDIR;
+        bool closed = errno == EACCES || errno == ELOOP || errno == ENAMETOOLONG;
+        EngStatus status = none ? ENG_NOT_FOUND : closed ? ENG_BAD_DATA : ENG_IO;
         return ENG_FAIL(err, status, "%s: cannot open: %s", path, strerror(errno));
     }
     if (fstat(*fd, &st) == 0 && S_ISREG(st.st_mode)) {

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "bench/core/db.h"
 #include "bench/core/db_knee.h"
+#include "bench/core/db_runs.h"
 
 struct EngReportDb {
     EngDb *db;
@@ -191,35 +192,6 @@ EngStatus eng_cells_write(const EngCells *cells, const char *path, EngErr *err)
 /* ---- opening
  * -------------------------------------------------------------------------------------- */
 
-static EngStatus pick_run(EngReportDb *db, const char *path, const char *run, EngErr *err)
-{
-    static const char sql[] =
-        "SELECT run_id FROM runs WHERE ?1 = 'latest' OR substr(run_id, 1, length(?1)) = ?1 "
-        "ORDER BY run_id = ?1 DESC, started_utc DESC, rowid DESC LIMIT 2";
-    bool latest = !strcmp(run, "latest");
-    sqlite3_stmt *stmt = NULL;
-    EngStatus status = ENG_OK;
-    if (sqlite3_prepare_v2(db->sql, sql, -1, &stmt, NULL) ||
-        sqlite3_bind_text(stmt, 1, run, -1, SQLITE_STATIC)) {
-        status = ENG_FAIL(err, ENG_DB, "%s: %s", path, sqlite3_errmsg(db->sql));
-        goto out;
-    }
-    if (sqlite3_step(stmt) != SQLITE_ROW) {
-        status =
-            latest
-                ? ENG_FAIL(err, ENG_NOT_FOUND, "%s: holds no run yet; `engram run` makes one", path)
-                : ENG_FAIL(err, ENG_NOT_FOUND, "%s: no run whose id begins with '%s'", path, run);
-        goto out;
-    }
-    snprintf(db->run_id, sizeof db->run_id, "%s", (const char *)sqlite3_column_text(stmt, 0));
-    bool exact = !strcmp(db->run_id, run);
-    if (!latest && !exact && sqlite3_step(stmt) == SQLITE_ROW)
-        status = ENG_FAIL(err, ENG_USAGE, "%s: more than one run id begins with '%s'", path, run);
-out:
-    sqlite3_finalize(stmt);
-    return status;
-}
-
 /* Most figures ask v_summary, whose medians cost a pass over all samples: it is worked out once for
  * the run and put in front of the view under the same name, so that the queries stay what plain
  * sqlite3 would run. */
@@ -230,8 +202,7 @@ static EngStatus shadow_summary(EngReportDb *db, const char *path, EngErr *err)
         status = execute(
             db, path,
             "CREATE TEMP TABLE v_summary AS SELECT * FROM main.v_summary WHERE run_id = :run", err);
-    if (status == ENG_BAD_DATA && err) err->status = ENG_DB;
-    return status ? ENG_DB : ENG_OK;
+    return status;
 }
 
 EngStatus eng_reportdb_open(const char *path, const char *run, EngReportDb **out, EngErr *err)
@@ -241,7 +212,7 @@ EngStatus eng_reportdb_open(const char *path, const char *run, EngReportDb **out
     if (!db) return ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory", path);
     EngStatus status = eng_db_open(path, ENG_DB_READ, &db->db, err);
     if (!status) db->sql = eng_db_handle(db->db);
-    if (!status) status = pick_run(db, path, run, err);
+    if (!status) status = eng_db_run_named(db->db, run, db->run_id, err);
     if (!status) status = shadow_summary(db, path, err);
     if (!status) status = eng_db_make_knee_view(db->db, err);
     if (status)

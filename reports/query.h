@@ -13,8 +13,8 @@
 
 typedef struct EngReportDb EngReportDb;
 
-/* Read-only; statuses as eng_db_open, and ENG_NOT_FOUND when it holds no run that `run` names
- * ("latest", a run id or the beginning of one), ENG_USAGE when that is the beginning of several. */
+/* Read-only; statuses as eng_db_open, and those of eng_db_run_named (bench/core/db_runs.h), which
+ * says what `run` may be. */
 EngStatus eng_reportdb_open(const char *path, const char *run, EngReportDb **out, EngErr *err);
 void eng_reportdb_close(EngReportDb *db);
 const char *eng_reportdb_run_id(const EngReportDb *db);

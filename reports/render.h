@@ -19,7 +19,7 @@
 typedef struct EngReportRequest {
     const char *name; /* "quickstart" */
     const char *db_path;
-    const char *run; /* "latest", a run id or the beginning of one */
+    const char *run; /* as eng_db_run_named takes it (bench/core/db_runs.h) */
     const char *out_dir;
     const char *reports_dir; /* eng_reports_dir() */
 } EngReportRequest;

@@ -12,6 +12,7 @@
 #include "bench/cli/table.h"
 #include "bench/cli/verbs.h"
 #include "bench/core/ab.h"
+#include "bench/core/plugin.h"
 #include "bench/experiments/experiments.h"
 
 #define FILE_ENDING ".sweep"
@@ -208,6 +209,7 @@ static EngStatus run(EngCli *cli, EngErr *err)
     EngRunResult result = {0};
     EngRunOptions options = {.db_path = eng_cli_text(cli, "db"),
                              .data_dir = eng_cli_text(cli, "data"),
+                             .fresh = eng_cli_flag(cli, "fresh"),
                              .progress_line = isatty(STDERR_FILENO) == 1,
                              .argv = eng_cli_argv(cli),
                              .argc = eng_cli_argc(cli),
@@ -218,10 +220,15 @@ static EngStatus run(EngCli *cli, EngErr *err)
             err, ENG_USAGE,
             "ab: name the old and the new build, e.g. `engram ab old.so new.so gather`");
     EngStatus status = read_options(cli, &ab_options, err);
+    if (!status && eng_cli_flag(cli, "build"))
+        status = eng_plugin_build(eng_cli_operand(cli, 1), err);
     if (!status) status = eng_ab_open(eng_cli_operand(cli, 0), eng_cli_operand(cli, 1), &ab, err);
     if (!status) status = read_sweep(cli, eng_cli_operand(cli, 2), &sweep, err);
     watch_signals();
     if (!status) status = eng_ab_run(ab, sweep, &ab_options, &options, &result, err);
+    if (status == ENG_INTERRUPTED && result.run_id[0])
+        ENG_FAIL(err, status, "interrupted; the same command goes on where run %.8s stopped",
+                 result.run_id);
     if (!status) status = print_points(ab, err);
     if (!status) sum_up(cli, ab, &result);
     if (!status && eng_cli_text(cli, "samples"))
@@ -251,6 +258,8 @@ static const EngOption g_options[] = {
      .value = "NS",
      .help = "least difference of a sample (about 1 ms) that is called; default: four steps of the "
              "clock"},
+    {.name = "build", .help = "bring NEW, a build folder, up to date with its sources first"},
+    {.name = "fresh", .help = "measure anew, also what an interrupted run of the same has"},
     {.name = "strict", .help = "exit 4 when a point is unclear"},
     {.name = "samples", .value = "FILE", .help = "write the times of all pairs (CSV)"},
     ENG_OPTION_DB,
@@ -262,11 +271,14 @@ const EngVerb eng_verb_ab = {
     .operands = "OLD NEW [SWEEP_FILE | EXPERIMENT]",
     .summary = "compare two builds of the kernels: faster, slower, same or unclear",
     .details =
-        "OLD and NEW are shared objects with kernels (include/engram/plugin.h) or build folders "
-        "that hold\n"
-        "libengram_kernels.so (cmake --build FOLDER --target engram_kernels). Ratios are of times: "
-        "below 1 is\n"
-        "faster. Exit code 3: something is slower; 4: something is unclear and --strict is given.",
+        "OLD and NEW are shared objects with kernels (include/engram/plugin.h) or build folders of "
+        "cmake.\nFrom a folder libengram_kernels.so is taken, and built first when it is missing "
+        "there, or, for\nNEW, with --build: `engram ab old.so build gather --build` compiles and "
+        "judges.\n"
+        "Ratios are of times: below 1 is faster. Exit code 3: something is slower; 4: something is "
+        "unclear\nand --strict is given. Verdicts are stored (`engram export --verdicts`); a "
+        "killed "
+        "or interrupted\ncomparison goes on with the same command.",
     .options = g_options,
     .n_options = sizeof g_options / sizeof *g_options,
     .max_operands = 3,

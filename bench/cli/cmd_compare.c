@@ -10,6 +10,7 @@
 #include "bench/cli/table.h"
 #include "bench/cli/verbs.h"
 #include "bench/core/db_compare.h"
+#include "bench/core/db_verdicts.h"
 #include "bench/core/verdict.h"
 #include "bench/experiments/experiments.h"
 
@@ -87,6 +88,37 @@ static EngStatus judge(Comparison *c, EngArena *arena, EngErr *err)
     for (int i = 0; i < c->n_common && !status; i++)
         if (!c->common[i].instead) c->common[i].verdict = verdicts[judged++];
     return status;
+}
+
+/* Best effort: a comparison is worth printing where it cannot be written down. */
+static void store(const Comparison *c, const char *path, EngArena *arena)
+{
+    EngDb *db = NULL;
+    EngErr err = {0};
+    int n = 0;
+    EngVerdictRow *rows = eng_arena_alloc(arena, ((size_t)c->n_common + 1) * sizeof *rows);
+    EngEffect *effects = eng_arena_alloc(arena, ((size_t)c->n_common + 1) * sizeof *effects);
+    EngStatus status = rows && effects ? eng_db_open(path, ENG_DB_WRITE, &db, &err)
+                                       : ENG_FAIL(&err, ENG_NO_MEMORY, "out of memory");
+    for (int i = 0; i < c->n_common && !status; i++) {
+        const Common *m = &c->common[i];
+        if (m->instead) continue;
+        effects[n] = m->effect;
+        effects[n].control.ratio = NAN; /* none was measured: the floor is a rule */
+        effects[n].old_ns = m->a->median_ns;
+        effects[n].new_ns = m->b->median_ns;
+        rows[n] = (EngVerdictRow){.kind = "compare",
+                                  .run_id = c->b.run_id,
+                                  .base_run_id = c->a.run_id,
+                                  .point_key = m->b->point_key,
+                                  .base_point_key = m->a->point_key,
+                                  .effect = &effects[n],
+                                  .verdict = &m->verdict};
+        n++;
+    }
+    if (!status) status = eng_db_put_verdicts(db, &eng_verdict_rules, rows, n, &err);
+    if (status) eng_warn("compare", "the verdicts are not stored: %s", err.text);
+    eng_db_close(db);
 }
 
 static void print_point(EngTextTable *table, const Common *m)
@@ -173,7 +205,9 @@ static EngStatus compare(EngCli *cli, EngDb *db_a, EngDb *db_b, EngArena *arena,
                  c.a.run_id, c.a.state, c.b.run_id, c.b.state);
     status = join(&c, arena, across, err);
     if (!status) status = judge(&c, arena, err);
-    return status ? status : print(cli, &c, err);
+    if (!status) status = print(cli, &c, err);
+    if (!status && db_a == db_b && c.n_common) store(&c, eng_db_path(db_a), arena);
+    return status;
 }
 
 static EngStatus run(EngCli *cli, EngErr *err)
@@ -182,7 +216,8 @@ static EngStatus run(EngCli *cli, EngErr *err)
     const char *other = eng_cli_text(cli, "db-b");
     if (eng_cli_operands(cli) != 2)
         return ENG_FAIL(err, ENG_USAGE,
-                        "compare: name two runs (first characters do); `engram status` shows them");
+                        "compare: name two runs, e.g. `engram compare latest~1 latest`; "
+                        "`engram runs` lists them");
     EngArena *arena = eng_arena_create();
     if (!arena) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a comparison");
     EngStatus status = eng_db_open(eng_cli_text(cli, "db"), ENG_DB_READ, &db_a, err);
@@ -208,7 +243,8 @@ const EngVerb eng_verb_compare = {
     .details =
         "Points are joined by configuration. Runs share no pairs, so a difference must exceed 5 %\n"
         "(10 % with several threads) to be called; `engram ab` tells smaller ones apart. Exit "
-        "codes as there.",
+        "codes as there.\nVerdicts are stored (`engram export --verdicts`) unless the runs lie in "
+        "two databases.",
     .options = g_options,
     .n_options = sizeof g_options / sizeof *g_options,
     .max_operands = 2,

@@ -44,10 +44,15 @@ static EngStatus run(EngCli *cli, EngErr *err)
     int format = eng_rows_format_parse(name);
     if (format < 0) return ENG_FAIL(err, ENG_USAGE, "--format=%s: csv or json", name);
     if (out && !*out) return ENG_FAIL(err, ENG_USAGE, "--out= names no file");
+    bool samples = eng_cli_flag(cli, "samples"), verdicts = eng_cli_flag(cli, "verdicts");
+    if (samples && verdicts)
+        return ENG_FAIL(err, ENG_USAGE, "export: --samples or --verdicts, not both");
     EngExportOptions options = {.run = eng_cli_text(cli, "run"),
                                 .experiment = eng_cli_text(cli, "experiment"),
                                 .format = (EngRowsFormat)format,
-                                .samples = eng_cli_flag(cli, "samples")};
+                                .what = samples    ? ENG_EXPORT_SAMPLES
+                                        : verdicts ? ENG_EXPORT_VERDICTS
+                                                   : ENG_EXPORT_POINTS};
     EngStatus status = eng_db_open(eng_cli_text(cli, "db"), ENG_DB_READ, &db, err);
     if (!status) status = export_to(db, &options, out, err);
     eng_db_close(db);
@@ -56,17 +61,21 @@ static EngStatus run(EngCli *cli, EngErr *err)
 
 static const EngOption g_options[] = {
     ENG_OPTION_DB,
-    {.name = "run", .value = "ID", .def = "latest", .help = "an id, its beginning, latest, or all"},
+    {.name = "run",
+     .value = "RUN",
+     .def = "latest",
+     .help = "an id, its beginning, latest, latest~N, or all"},
     {.name = "experiment", .value = "NAME", .help = "points of this experiment only"},
     {.name = "format", .value = "FORMAT", .def = "csv", .help = "csv or json"},
     {.name = "samples", .help = "every stored sample, instead of one row per point"},
+    {.name = "verdicts", .help = "what `ab` and `compare` decided, instead of points"},
     {.name = "out", .value = "FILE", .help = "write here instead of to standard output"},
 };
 
 const EngVerb eng_verb_export = {
     .name = "export",
     .operands = "",
-    .summary = "points or samples of a run as CSV or JSON",
+    .summary = "points, samples or verdicts of a run as CSV or JSON",
     .details =
         "One row per point, which is one tuple of axis values: run_id, machine_id, experiment,\n"
         "kind, backend, one column per axis (by name), variant, is_roof, outcome, reason,\n"
@@ -74,6 +83,7 @@ const EngVerb eng_verb_export = {
         "_n, then\n"
         "stop_reason, config_key, point_key. Without a value a field is empty, in JSON null.\n"
         "--samples: one row per sample, with its place, both clocks, metrics and counters.\n"
+        "--verdicts: one row per verdict that has the run as its new side.\n"
         "The same results give the same bytes.",
     .options = g_options,
     .n_options = sizeof g_options / sizeof *g_options,

@@ -17,9 +17,9 @@ static const EngOption g_options[] = {
      .env = true,
      .help = "results database"},
     {.name = "run",
-     .value = "ID",
+     .value = "RUN",
      .def = "latest",
-     .help = "run to report: an id, its beginning, or latest"},
+     .help = "run to report: an id, its beginning, latest, or latest~N"},
     {.name = "out", .value = "DIR", .def = "out/report", .help = "folder to write"},
     {.name = "list", .help = "list the reports and end"},
 };

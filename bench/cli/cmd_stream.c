@@ -83,6 +83,8 @@ static EngStatus run_info(const EngCli *cli, const char *what, EngErr *err)
     bool is_path = strchr(what, '/') || (n > 5 && !strcmp(what + n - 5, ".json"));
     EngStatus status = is_path ? eng_stream_open(what, &stream, err)
                                : eng_stream_find(eng_cli_text(cli, "data"), what, &stream, err);
+    if (is_path && status == ENG_NOT_FOUND)
+        return ENG_FAIL(err, ENG_BAD_DATA, "%s: no such file", what);
     if (status) return status;
     print_stream(&stream);
     eng_stream_close(&stream);

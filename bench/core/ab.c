@@ -9,24 +9,34 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "bench/core/ab_parts.h"
+#include "bench/core/db_pairs.h"
+#include "bench/core/db_verdicts.h"
 #include "bench/core/machine.h"
 #include "bench/core/plan_keys.h"
 #include "bench/core/plugin.h"
 #include "bench/core/sampling.h"
 #include "bench/core/session.h"
+#include "bench/core/stats.h"
+#include "kernels/store/memory.h"
 
 #define MAX_COMMON  128
 #define RESOLUTIONS 4 /* steps of the clock that a difference must have */
+
+/* What the ledger knows a point by, and what it holds of it. */
+typedef struct Compared {
+    const char *keys[ENG_AB_ARMS]; /* NULL: it was skipped */
+    const EngExperiment *experiment;
+    EngAbSample *samples;
+    int n;
+} Compared;
 
 struct EngAb {
     EngArena *arena;
     EngAbBuild builds[2]; /* old, new */
     EngStr not_compared;
     const EngAbOptions *options;
-    const EngRunOptions *run;
     EngAbPoint *points;
-    EngAbMeasured *measured;
-    const char **block_keys; /* point key of the old arm */
+    Compared *compared; /* [n_points] */
     int n_points;
 };
 
@@ -116,7 +126,6 @@ EngStatus eng_ab_open(const char *old_path, const char *new_path, EngAb **out, E
 void eng_ab_free(EngAb *ab)
 {
     if (!ab) return;
-    for (int i = 0; i < ab->n_points; i++) eng_free(ab->measured[i].samples);
     eng_str_free(&ab->not_compared);
     eng_arena_destroy(ab->arena);
     eng_free(ab);
@@ -140,8 +149,8 @@ const EngAbPoint *eng_ab_points(const EngAb *ab, int *n)
 
 const EngAbSample *eng_ab_samples(const EngAb *ab, int point, int *n)
 {
-    *n = ab->measured[point].n;
-    return ab->measured[point].samples;
+    *n = ab->compared[point].n;
+    return ab->compared[point].samples;
 }
 
 /* ---- plan --------------------------------------------------------------------------------------
@@ -185,11 +194,13 @@ static EngStatus make_arms(const EngAb *ab, EngPlan *plan, const EngPlanPoint *p
     return ENG_OK;
 }
 
-static EngStatus note_point(EngAb *ab, const EngPlanPoint *point, const EngPlanPoint *arm,
+/* arms: [ENG_AB_ARMS] or NULL for a skipped point. */
+static EngStatus note_point(EngAb *ab, const EngPlanPoint *point, EngPlanPoint *const *arms,
                             EngErr *err)
 {
     EngStr axes = {0};
     EngAbPoint *p = &ab->points[ab->n_points];
+    Compared *c = &ab->compared[ab->n_points++];
     EngStatus status = eng_plan_axes_json(point, &axes, err);
     if (status) return status;
     *p = (EngAbPoint){.experiment = point->point.experiment->name,
@@ -197,11 +208,27 @@ static EngStatus note_point(EngAb *ab, const EngPlanPoint *point, const EngPlanP
                       .variant = eng_arena_strdup(ab->arena, point->variant),
                       .outcome = point->skip ? ENG_OUTCOME_SKIPPED : ENG_OUTCOME_NONE,
                       .reason = point->skip ? eng_arena_strdup(ab->arena, point->skip) : ""};
+    *c = (Compared){.experiment = point->point.experiment};
     eng_str_free(&axes);
-    ab->block_keys[ab->n_points++] = arm ? eng_arena_strdup(ab->arena, arm->point_key) : "";
-    return p->axes_json && p->variant && p->reason && ab->block_keys[ab->n_points - 1]
-               ? ENG_OK
-               : no_memory(err);
+    bool whole = p->axes_json && p->variant && p->reason;
+    for (int arm = 0; arms && arm < ENG_AB_ARMS; arm++)
+        whole &= (c->keys[arm] = eng_arena_strdup(ab->arena, arms[arm]->point_key)) != NULL;
+    return whole ? ENG_OK : no_memory(err);
+}
+
+/* Three workers at a time share table and weights, and hold the rest each for itself. */
+static EngStatus refuse_too_large(EngPlan *plan, EngPlanPoint *point, EngErr *err)
+{
+    const EngNeed *need = &point->need;
+    size_t each = need->private_bytes + need->shared_bytes;
+    size_t shared = eng_need_bytes(need) - each, available = eng_memory_available_bytes() / 10 * 9;
+    if (!available || point->skip || shared + ENG_AB_ARMS * each <= available) return ENG_OK;
+    point->skip =
+        eng_arena_printf(plan->arena,
+                         "needs %zu bytes of memory (table and weights %zu, shared by "
+                         "%d workers, and %zu in each), %zu are free",
+                         shared + ENG_AB_ARMS * each, shared, ENG_AB_ARMS, each, available);
+    return point->skip ? ENG_OK : no_memory(err);
 }
 
 /* One block of three arms for each named point that can run; a block of one for the others. */
@@ -226,14 +253,15 @@ static EngStatus split_plan(EngAb *ab, EngPlan *plan, EngPlanBlock *blocks, EngP
             block->settings.budget_ms = 0;
             eng_rng_seed_at(&rng, from->seed, (uint64_t)k);
             block->seed = eng_rng_u64(&rng) >> 1;
+            status = refuse_too_large(plan, point, err);
             if (point->skip) {
                 block->points = &from->points[k];
                 block->n_points = 1;
-            } else {
+            } else if (!status) {
                 status = make_arms(ab, plan, point, block, &text, err);
             }
             for (int a = 0; a < block->n_points; a++) points[n_points++] = block->points[a];
-            if (!status) status = note_point(ab, point, point->skip ? NULL : block->points[0], err);
+            if (!status) status = note_point(ab, point, point->skip ? NULL : block->points, err);
             n_blocks++;
         }
     eng_key_text_free(&text);
@@ -257,10 +285,8 @@ static EngStatus planned(void *context, EngSession *session, EngErr *err)
     EngPlanBlock *blocks = eng_arena_alloc(plan->arena, n * sizeof *blocks);
     EngPlanPoint **points = eng_arena_alloc(plan->arena, n * ENG_AB_ARMS * sizeof *points);
     ab->points = eng_arena_alloc(ab->arena, n * sizeof *ab->points);
-    ab->measured = eng_arena_alloc(ab->arena, n * sizeof *ab->measured);
-    ab->block_keys = eng_arena_alloc(ab->arena, n * sizeof *ab->block_keys);
-    if (!blocks || !points || !ab->points || !ab->measured || !ab->block_keys)
-        return no_memory(err);
+    ab->compared = eng_arena_alloc(ab->arena, n * sizeof *ab->compared);
+    if (!blocks || !points || !ab->points || !ab->compared) return no_memory(err);
     EngStatus status = split_plan(ab, plan, blocks, points, err);
     return status ? status : eng_plan_settings_key(plan, err);
 }
@@ -271,53 +297,138 @@ static EngStatus planned(void *context, EngSession *session, EngErr *err)
 static EngStatus measure(void *context, const EngBlockContext *where, const EngLedgerBlock *block,
                          EngErr *err)
 {
-    EngAb *ab = context;
+    const EngAb *ab = context;
     int64_t budget_ns = ab->options->budget_ms * 1000000 / ab->n_points;
     EngAbTask task = {.paths = {ab->builds[0].path, ab->builds[0].path, ab->builds[1].path},
                       .budget_ns = budget_ns};
-    int i = 0;
-    while (i < ab->n_points && strcmp(ab->block_keys[i], block->points[0].plan->point_key)) i++;
-    if (i == ab->n_points) return ENG_FAIL(err, ENG_INTERNAL, "a block that was not planned");
-    EngAbMeasured *m = &ab->measured[i];
+    return eng_ab_block(&task, where, block, err);
+}
+
+/* ---- judging -----------------------------------------------------------------------------------
+ */
+
+static double time_of(const EngPairSample *sample, bool on_wall)
+{
+    return on_wall ? sample->wall_ns : sample->cpu_ns;
+}
+
+/* The arms' samples of one segment and pair, side by side. A time of 0 has no ratio. */
+static EngStatus join_arms(EngAb *ab, Compared *c, EngPairPoint *const arms[ENG_AB_ARMS],
+                           double *sample_ns, EngErr *err)
+{
+    bool on_wall = !strcmp(eng_judging_clock(c->experiment), "wall");
+    const EngPairPoint *old = arms[ENG_AB_OLD];
+    int at[ENG_AB_ARMS] = {0};
+    c->samples = eng_arena_alloc(ab->arena, (size_t)old->n * sizeof *c->samples);
+    double *lengths = eng_arena_alloc(ab->arena, (size_t)old->n * sizeof *lengths);
+    if (!c->samples || !lengths) return no_memory(err);
+    for (int i = 0; i < old->n; i++) {
+        double times[ENG_AB_ARMS];
+        bool whole = true;
+        for (int arm = 0; arm < ENG_AB_ARMS; arm++) {
+            const EngPairSample *want = &old->samples[i], *s = arms[arm]->samples;
+            int n = arms[arm]->n, *k = &at[arm];
+            while (*k < n && (s[*k].segment < want->segment ||
+                              (s[*k].segment == want->segment && s[*k].pair < want->pair)))
+                ++*k;
+            whole &= *k < n && s[*k].segment == want->segment && s[*k].pair == want->pair;
+            times[arm] = whole ? time_of(&s[*k], on_wall) : 0;
+            whole &= times[arm] > 0;
+        }
+        if (!whole) continue;
+        lengths[c->n] = times[ENG_AB_OLD] * (double)old->samples[i].inner;
+        c->samples[c->n++] = (EngAbSample){.segment = old->samples[i].segment,
+                                           .old_ns = times[ENG_AB_OLD],
+                                           .control_ns = times[ENG_AB_CONTROL],
+                                           .new_ns = times[ENG_AB_NEW]};
+    }
+    *sample_ns = eng_median_in_place(lengths, (size_t)c->n).median;
+    return ENG_OK;
+}
+
+/* The worst of the arms' outcomes is the point's. */
+static EngStatus read_ends(EngAb *ab, EngDb *db, const char *run_id, int i, EngErr *err)
+{
     EngAbPoint *point = &ab->points[i];
-    EngStatus status = eng_ab_block(&task, where, block, m, err);
-    if (status) return status;
-    point->outcome = m->outcome;
-    point->cut_short = m->cut_short;
-    point->reason = eng_arena_strdup(ab->arena, m->reason);
-    if (!point->reason) return no_memory(err);
-    if (m->outcome != ENG_OUTCOME_MEASURED) return ENG_OK;
-    status = eng_effect_of(m->samples, m->n, &point->effect, err);
-    point->effect.sample_ns = m->sample_ns;
+    for (int arm = 0; arm < ENG_AB_ARMS; arm++) {
+        EngPointEnd end;
+        EngStatus status =
+            eng_db_point_end(db, run_id, ab->compared[i].keys[arm], ab->arena, &end, err);
+        if (status) return status;
+        point->cut_short |= !strcmp(end.stop_reason, ENG_AB_CUT_SHORT);
+        if (end.outcome <= point->outcome) continue;
+        point->outcome = end.outcome;
+        point->reason = end.reason;
+    }
+    return ENG_OK;
+}
+
+static EngStatus read_point(EngAb *ab, EngDb *db, const char *run_id, int i, EngErr *err)
+{
+    Compared *c = &ab->compared[i];
+    EngAbPoint *point = &ab->points[i];
+    EngPairPoint *arms[ENG_AB_ARMS];
+    double sample_ns = 0;
+    if (!c->keys[0]) return ENG_OK;
+    EngStatus status = read_ends(ab, db, run_id, i, err);
+    if (status || point->outcome != ENG_OUTCOME_MEASURED) return status;
+    for (int arm = 0; arm < ENG_AB_ARMS && !status; arm++) {
+        int n;
+        status = eng_db_pairs(db, run_id, c->keys[arm], ab->arena, &arms[arm], &n, err);
+        if (!status && n != 1)
+            status = ENG_FAIL(err, ENG_INTERNAL, "a measured arm without samples");
+    }
+    if (!status) status = join_arms(ab, c, arms, &sample_ns, err);
+    if (!status) status = eng_effect_of(c->samples, c->n, &point->effect, err);
+    point->effect.sample_ns = sample_ns;
     return status;
 }
 
-static EngStatus judge(EngAb *ab, EngErr *err)
+static EngStatus store_verdicts(EngAb *ab, EngDb *db, const char *run_id,
+                                const EngVerdictRules *rules, EngErr *err)
 {
     int n = 0;
+    EngVerdictRow *rows = eng_arena_alloc(ab->arena, (size_t)ab->n_points * sizeof *rows);
+    if (!rows) return no_memory(err);
+    for (int i = 0; i < ab->n_points; i++)
+        if (ab->points[i].outcome == ENG_OUTCOME_MEASURED)
+            rows[n++] = (EngVerdictRow){.kind = "ab",
+                                        .run_id = run_id,
+                                        .base_run_id = run_id,
+                                        .point_key = ab->compared[i].keys[ENG_AB_NEW],
+                                        .base_point_key = ab->compared[i].keys[ENG_AB_OLD],
+                                        .effect = &ab->points[i].effect,
+                                        .verdict = &ab->points[i].verdict};
+    return eng_db_put_verdicts(db, rules, rows, n, err);
+}
+
+static EngStatus judge(void *context, EngDb *db, const char *run_id, EngErr *err)
+{
+    EngAb *ab = context;
+    int n = 0;
+    EngStatus status = ENG_OK;
     EngEffect *effects = eng_arena_alloc(ab->arena, (size_t)ab->n_points * sizeof *effects);
     EngVerdict *verdicts = eng_arena_alloc(ab->arena, (size_t)ab->n_points * sizeof *verdicts);
     if (!effects || !verdicts) return no_memory(err);
+    for (int i = 0; i < ab->n_points && !status; i++) status = read_point(ab, db, run_id, i, err);
     for (int i = 0; i < ab->n_points; i++)
         if (ab->points[i].outcome == ENG_OUTCOME_MEASURED) effects[n++] = ab->points[i].effect;
     EngVerdictRules rules = ab->options->rules;
     if (!rules.resolution_ns) rules.resolution_ns = RESOLUTIONS * (double)eng_cpu_clock_step_ns();
-    EngStatus status = eng_verdicts(&rules, effects, n, verdicts, err);
+    if (!status) status = eng_verdicts(&rules, effects, n, verdicts, err);
     n = 0;
     for (int i = 0; i < ab->n_points && !status; i++)
         if (ab->points[i].outcome == ENG_OUTCOME_MEASURED) ab->points[i].verdict = verdicts[n++];
-    return status;
+    return status ? status : store_verdicts(ab, db, run_id, &rules, err);
 }
 
 EngStatus eng_ab_run(EngAb *ab, EngSweep *sweep, const EngAbOptions *options,
                      const EngRunOptions *run, EngRunResult *result, EngErr *err)
 {
-    EngRunHooks hooks = {.context = ab, .planned = planned, .block = measure};
+    EngRunHooks hooks = {
+        .context = ab, .planned = planned, .block = measure, .judge = judge, .own_points = true};
     EngRunOptions with_hooks = *run;
     with_hooks.hooks = &hooks;
-    with_hooks.fresh = true; /* pairs mean something within one run only */
     ab->options = options;
-    ab->run = run;
-    EngStatus status = eng_run_sweep(sweep, &with_hooks, result, err);
-    return status ? status : judge(ab, err);
+    return eng_run_sweep(sweep, &with_hooks, result, err);
 }

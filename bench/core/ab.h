@@ -5,7 +5,9 @@
  * each loads its own shared object, sets up the same inputs, and takes samples when told to, one
  * arm after the other in random order within a pair. Layout, windows and moment differ from segment
  * to segment, never within a pair. All samples go into the ledger, under point keys made of the
- * object's digest and the arm; the verdict (verdict.h) is computed from them.
+ * object's digest and the arm; the verdicts (verdict.h) are computed from what the ledger holds, and
+ * stored. So a killed run goes on with the same command and ends with the verdicts of an unbroken
+ * one; what other runs measured does not count.
  */
 #ifndef ENG_BENCH_AB_H
 #define ENG_BENCH_AB_H
@@ -51,7 +53,7 @@ EngStatus eng_ab_run(EngAb *ab, EngSweep *sweep, const EngAbOptions *options,
                      const EngRunOptions *run, EngRunResult *result, EngErr *err);
 const EngAbPoint *eng_ab_points(const EngAb *ab, int *n);
 
-/* All samples of a point, for recordings of noise; in the order taken. */
+/* All pairs of a point that have times, for recordings of noise; in the order taken. */
 const EngAbSample *eng_ab_samples(const EngAb *ab, int point, int *n);
 
 #endif

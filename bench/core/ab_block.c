@@ -1,5 +1,4 @@
 /* Measuring one point with two builds: three paced workers at a time; see ab.h. */
-#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +10,11 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "bench/core/ab_parts.h"
+#include "bench/core/counters.h"
+#include "bench/core/db_verdicts.h"
 #include "bench/core/machine.h"
 #include "bench/core/plugin.h"
 #include "bench/core/sampling.h"
-#include "bench/core/stats.h"
 #include "bench/core/worker.h"
 
 #define ORDERS 6 /* of three arms */
@@ -31,7 +31,7 @@ typedef struct Arm {
 /* A sample not yet stored: the database rests while a segment runs. */
 typedef struct Taken {
     EngTiming timing;
-    double values[ENG_MAX_METRICS];
+    double values[ENG_MAX_METRICS], counters[ENG_COUNTER_COUNT];
     int position;
 } Taken;
 
@@ -39,16 +39,16 @@ typedef struct Block {
     const EngAbTask *task;
     const EngBlockContext *where;
     const EngLedgerBlock *ledger;
-    EngAbMeasured *out;
     Arm arms[ENG_AB_ARMS];
     Taken *taken; /* [pairs, ENG_AB_ARMS] of the segment */
     int orders[ORDERS];
     EngWorkerMessage message;
     EngRng rng;
     int64_t inner;
-    int segment, room, cpu;
+    int segment, cpu;
     bool failed, on_wall;
-    char phase[64];
+    EngOutcome outcome; /* when failed, with the reason */
+    char phase[64], reason[256];
 } Block;
 
 /* ---- a worker of one arm -----------------------------------------------------------------------
@@ -83,10 +83,10 @@ static void load_build(void *context)
 static void fail(Block *b, int arm, EngOutcome outcome, const char *text)
 {
     b->arms[arm].failed = b->failed = true;
-    b->out->outcome = outcome;
-    snprintf(b->out->reason, sizeof b->out->reason, "%s: %.220s", g_arm_names[arm], text);
+    b->outcome = outcome;
+    snprintf(b->reason, sizeof b->reason, "%s: %.220s", g_arm_names[arm], text);
     eng_warn("ab", "%s %s: %s: %s", b->ledger->experiment->name,
-             b->ledger->points[arm].plan->variant, eng_outcome_name(outcome), b->out->reason);
+             b->ledger->points[arm].plan->variant, eng_outcome_name(outcome), b->reason);
 }
 
 static EngStatus start(Block *b, int arm, int place, bool check, EngErr *err)
@@ -188,42 +188,22 @@ static double time_of(const Block *b, int pair, int arm)
     return (double)(b->on_wall ? t->wall_ns : t->cpu_ns);
 }
 
-static EngStatus keep_pair(Block *b, int pair, EngErr *err)
-{
-    EngAbMeasured *out = b->out;
-    if (out->n == b->room) {
-        int room = b->room ? 2 * b->room : 128;
-        EngAbSample *grown = eng_realloc(out->samples, (size_t)b->room * sizeof *grown,
-                                         (size_t)room * sizeof *grown);
-        if (!grown) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for samples");
-        out->samples = grown;
-        b->room = room;
-    }
-    double inner = (double)b->inner;
-    out->samples[out->n++] = (EngAbSample){.segment = b->segment,
-                                           .old_ns = time_of(b, pair, ENG_AB_OLD) / inner,
-                                           .control_ns = time_of(b, pair, ENG_AB_CONTROL) / inner,
-                                           .new_ns = time_of(b, pair, ENG_AB_NEW) / inner};
-    return ENG_OK;
-}
-
 /* A time of 0, which has no ratio, is stored and counted as dropped from the verdict. */
 static EngStatus store_pair(Block *b, int pair, EngErr *err)
 {
     EngDb *db = b->where->db;
-    bool whole = true;
     EngStatus status = ENG_OK;
     for (int arm = 0; arm < ENG_AB_ARMS && !status; arm++) {
         const Taken *taken = &b->taken[pair * ENG_AB_ARMS + arm];
         EngSampleId id = sample_id(b, arm, pair);
         bool zero = time_of(b, pair, arm) <= 0;
-        whole = whole && !zero;
         status = eng_db_put_sample(db, &id, taken->position, false, &taken->timing,
                                    b->ledger->experiment, taken->values, err);
+        if (!status) status = eng_db_put_counters(db, &id, taken->counters, err);
         if (!status && zero) status = eng_db_put_drops(db, &id, "pairs without a time", 1, err);
         b->arms[arm].n_samples++;
     }
-    return status || !whole ? status : keep_pair(b, pair, err);
+    return status;
 }
 
 static EngStatus store_segment(Block *b, EngErr *err)
@@ -262,6 +242,7 @@ static EngStatus take_pair(Block *b, int pair, EngErr *err)
         taken->timing = b->message.timing;
         taken->position = i;
         memcpy(taken->values, b->message.values, sizeof taken->values);
+        memcpy(taken->counters, b->message.counters, sizeof taken->counters);
     }
     return status;
 }
@@ -269,19 +250,18 @@ static EngStatus take_pair(Block *b, int pair, EngErr *err)
 /* ---- segments ----------------------------------------------------------------------------------
  */
 
-/* Once a block, by workers of their own: both builds against the oracle, and the inner iterations
- * of the old one, which all arms then use. */
+/* Once a block and call, by workers of their own: each arm against the oracle, which gives it its
+ * residual, and the inner iterations of the old build, which all arms then use. */
 static EngStatus check_builds(Block *b, EngErr *err)
 {
-    static const int arms[] = {ENG_AB_OLD, ENG_AB_NEW};
     char how[96];
     EngStatus status = ENG_OK;
     int64_t inner = 0;
-    for (int i = 0; i < 2 && !status && !b->failed; i++) {
-        status = start(b, arms[i], 0, true, err); /* b->inner is still 0: sized by the worker */
-        if (!status) status = wait_for(b, arms[i], ENG_WORKER_READY, err);
-        if (arms[i] == ENG_AB_OLD) inner = b->message.timing.inner;
-        if (b->arms[arms[i]].worker.pid > 0) end(b, arms[i], true, how, sizeof how);
+    for (int arm = 0; arm < ENG_AB_ARMS && !status && !b->failed; arm++) {
+        status = start(b, arm, 0, true, err); /* b->inner is still 0: sized by the worker */
+        if (!status) status = wait_for(b, arm, ENG_WORKER_READY, err);
+        if (arm == ENG_AB_OLD) inner = b->message.timing.inner;
+        if (b->arms[arm].worker.pid > 0) end(b, arm, true, how, sizeof how);
     }
     b->inner = inner;
     return status;
@@ -342,14 +322,16 @@ static EngStatus run_segment(Block *b, bool first, EngErr *err)
 /* ---- block -------------------------------------------------------------------------------------
  */
 
+/* All of it or nothing, so that a resumed block finds its points either open or over. */
 static EngStatus finish(Block *b, const char *stop_reason, EngErr *err)
 {
     EngRunResult *result = b->where->result;
-    EngStatus status = ENG_OK;
-    if (!b->failed) b->out->outcome = ENG_OUTCOME_MEASURED;
+    EngDb *db = b->where->db;
+    EngStatus status = eng_db_begin(db, err);
+    if (status) return status;
     for (int arm = 0; arm < ENG_AB_ARMS && !status; arm++) {
         const Arm *a = &b->arms[arm];
-        EngOutcome outcome = a->failed      ? b->out->outcome
+        EngOutcome outcome = a->failed      ? b->outcome
                              : a->n_samples ? ENG_OUTCOME_MEASURED
                                             : ENG_OUTCOME_SKIPPED;
         bool measured = outcome == ENG_OUTCOME_MEASURED;
@@ -357,56 +339,51 @@ static EngStatus finish(Block *b, const char *stop_reason, EngErr *err)
         result->skipped += outcome == ENG_OUTCOME_SKIPPED;
         result->failed += outcome == ENG_OUTCOME_FAILED;
         result->wrong += outcome == ENG_OUTCOME_WRONG;
-        status = eng_db_point_done(
-            b->where->db, b->ledger->block_id, b->ledger->points[arm].plan->point_key, outcome,
-            measured ? NULL : b->out->reason, measured ? stop_reason : NULL, err);
+        status = eng_db_point_done(db, b->ledger->block_id, b->ledger->points[arm].plan->point_key,
+                                   outcome, measured ? NULL : b->reason,
+                                   measured ? stop_reason : NULL, err);
     }
-    return status ? status : eng_db_block_done(b->where->db, b->ledger->block_id, err);
+    if (!status) status = eng_db_block_done(db, b->ledger->block_id, err);
+    if (!status) status = eng_db_commit(db, err);
+    if (status) eng_db_rollback(db);
+    return status;
 }
 
-static EngStatus median_sample(Block *b, EngErr *err)
+/* Segments still to take, until the budget is spent; *stop_reason says what ended them. */
+static EngStatus run_segments(Block *b, const char **stop_reason, EngErr *err)
 {
-    EngMedian median;
-    void *memory;
-    EngStatus status =
-        eng_alloc_or(&memory, (size_t)b->out->n, sizeof(double), "sample times", err);
-    if (status) return status;
-    double *times = memory;
-    for (int i = 0; i < b->out->n; i++) times[i] = b->out->samples[i].old_ns * (double)b->inner;
-    median = eng_median_in_place(times, (size_t)b->out->n);
-    b->out->sample_ns = median.median;
-    eng_free(memory);
-    return ENG_OK;
+    int wanted = b->ledger->segments_wanted, have = 0;
+    int64_t begin = eng_now_ns(), budget = b->task->budget_ns;
+    EngStatus status = eng_db_whole_segments(b->where->db, b->ledger->block_id,
+                                             b->ledger->pairs_wanted, &have, err);
+    *stop_reason = "pairs reached";
+    for (int s = have; s < wanted && !status && !b->failed; s++) {
+        status = run_segment(b, s == have, err);
+        if (!budget || eng_now_ns() - begin <= budget || s + 1 == wanted) continue;
+        *stop_reason = ENG_AB_CUT_SHORT;
+        break;
+    }
+    return status;
 }
 
 EngStatus eng_ab_block(const EngAbTask *task, const EngBlockContext *where,
-                       const EngLedgerBlock *ledger, EngAbMeasured *out, EngErr *err)
+                       const EngLedgerBlock *ledger, EngErr *err)
 {
     Block *b;
-    const char *stop_reason = "pairs reached", *clock = eng_judging_clock(ledger->experiment);
-    *out = (EngAbMeasured){0};
+    const char *stop_reason, *clock = eng_judging_clock(ledger->experiment);
     if (ledger->n_points != ENG_AB_ARMS || !clock)
         return ENG_FAIL(err, ENG_INTERNAL, "a block of %d points is none of an A/B run",
                         ledger->n_points);
     EngStatus status = eng_alloc_or((void **)&b, 1, sizeof *b, "a block", err);
     if (status) return status;
-    *b = (Block){.task = task, .where = where, .ledger = ledger, .out = out};
+    *b = (Block){.task = task, .where = where, .ledger = ledger};
     b->on_wall = !strcmp(clock, "wall");
-    for (int arm = 0; arm < ENG_AB_ARMS; arm++) b->arms[arm].worker.pid = -1;
-    int64_t begin = eng_now_ns();
+    for (int arm = 0; arm < ENG_AB_ARMS; arm++)
+        b->arms[arm] = (Arm){.worker.pid = -1, .n_samples = ledger->points[arm].n_samples};
     status = eng_alloc_or((void **)&b->taken, (size_t)ledger->pairs_wanted * ENG_AB_ARMS,
                           sizeof(Taken), "a segment's samples", err);
     if (!status) status = eng_db_block_start(where->db, ledger->block_id, err);
-    for (int s = 0; s < ledger->segments_wanted && !status && !b->failed; s++) {
-        status = run_segment(b, s == 0, err);
-        out->cut_short = task->budget_ns && eng_now_ns() - begin > task->budget_ns &&
-                         s + 1 < ledger->segments_wanted;
-        if (out->cut_short) {
-            stop_reason = "time budget";
-            break;
-        }
-    }
-    if (!status) status = median_sample(b, err);
+    if (!status) status = run_segments(b, &stop_reason, err);
     if (!status) status = finish(b, stop_reason, err);
     eng_free(b->taken);
     eng_free(b);

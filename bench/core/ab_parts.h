@@ -7,6 +7,8 @@
 #include "bench/core/ab.h"
 #include "bench/core/block.h"
 
+#define ENG_AB_CUT_SHORT "time budget" /* why sampling ended */
+
 typedef struct EngAbBuild {
     char path[PATH_MAX], digest[ENG_KEY_HEX];
     const EngKernel *const *kernels; /* stand-ins */
@@ -17,18 +19,9 @@ typedef struct EngAbTask {
     int64_t budget_ns; /* of this block, 0: none */
 } EngAbTask;
 
-/* What measuring a block gave; samples are freed by the caller (eng_free). */
-typedef struct EngAbMeasured {
-    EngAbSample *samples;
-    int n;
-    double sample_ns; /* median length of the old build's samples, on the judging clock */
-    EngOutcome outcome;
-    char reason[256];
-    bool cut_short;
-} EngAbMeasured;
-
-/* Takes a block of three arms, in the order of EngAbArm, to its end. */
+/* Takes a block of three arms, in the order of EngAbArm, to its end: whole segments that it has
+ * already are not taken again. Samples and outcomes are in the ledger. */
 EngStatus eng_ab_block(const EngAbTask *task, const EngBlockContext *where,
-                       const EngLedgerBlock *block, EngAbMeasured *measured, EngErr *err);
+                       const EngLedgerBlock *block, EngErr *err);
 
 #endif

@@ -1,13 +1,14 @@
-/* The database (engram.db): results and ledger in one SQLite file, schema version 1 in schema.sql,
- * the view for people in views.sql. SQLite is used in db_*.c only.
+/* The database (engram.db): results and ledger in one SQLite file, schema in schema.sql and
+ * schema_<version>.sql, the view for people in views.sql. SQLite is used in db_*.c only.
  *
  * Crash promise: what a call has returned ENG_OK for survives kill -9 of the process, except
  * between eng_db_begin and eng_db_commit, where all or nothing does. One run at a time owns a
  * database (a lock file beside it); readers are never blocked.
  *
- * Statuses, beside what each prototype names: ENG_DB (busy, foreign, newer, corrupt, another run),
- * ENG_IO (cannot be written, disk full; the database stays usable), ENG_NO_MEMORY. Every message
- * names the database. Not thread-safe: one EngDb per thread.
+ * Statuses, beside what each prototype names: ENG_BAD_DATA (no database, damaged, cannot be read),
+ * ENG_DB (busy, foreign, newer, another run), ENG_IO (cannot be written, disk full; the database
+ * stays usable), ENG_NO_MEMORY. Every message names the database. Not thread-safe: one EngDb per
+ * thread.
  */
 #ifndef ENG_BENCH_DB_H
 #define ENG_BENCH_DB_H
@@ -21,18 +22,18 @@
 #include "bench/core/plan.h"
 
 #define ENG_DB_APPLICATION_ID 0x456e6772 /* "Engr" */
-#define ENG_DB_VERSION        1
+#define ENG_DB_VERSION        2
 
 typedef struct EngDb EngDb;
 struct sqlite3;
 
 typedef enum EngDbMode {
-    ENG_DB_READ = 0, /* must exist; nothing is written, not even a migration */
+    ENG_DB_READ = 0, /* must exist; nothing is written, not even a migration: older ones are read */
     ENG_DB_WRITE,    /* created or migrated when needed */
     ENG_DB_RUN       /* as write, and holds the exclusive run lock until closed */
 } EngDbMode;
 
-/* ENG_NOT_FOUND: ENG_DB_READ and no file. */
+/* ENG_BAD_DATA too: ENG_DB_READ and no file. */
 EngStatus eng_db_open(const char *path, EngDbMode mode, EngDb **db, EngErr *err);
 void eng_db_close(EngDb *db); /* accepts NULL; an open transaction is rolled back */
 /* In a forked worker, first thing: drops the run lock's descriptor, so that a worker that outlives
@@ -247,9 +248,9 @@ typedef struct EngRunStatus {
     int n_slowest;
 } EngRunStatus;
 
-/* run_id: whole or the first characters of one; NULL: the newest. Allocated in `arena`.
+/* run: a name as eng_db_run_named takes it (db_runs.h); NULL: the newest. Allocated in `arena`.
  * ENG_NOT_FOUND: no (such) run. */
-EngStatus eng_db_status(EngDb *db, const char *run_id, EngArena *arena, EngRunStatus *status,
+EngStatus eng_db_status(EngDb *db, const char *run, EngArena *arena, EngRunStatus *status,
                         EngErr *err);
 
 /* Rows of v_summary. Numbers that are NULL there are NAN (ci, percent_of_roof, median). */

@@ -90,13 +90,13 @@ static EngStatus read_points(EngDb *db, EngArena *arena, EngComparedRun *run, En
     return status;
 }
 
-EngStatus eng_db_compared_run(EngDb *db, const char *prefix, EngArena *arena, EngComparedRun *run,
+EngStatus eng_db_compared_run(EngDb *db, const char *name, EngArena *arena, EngComparedRun *run,
                               EngErr *err)
 {
     EngRunStatus *found = eng_arena_alloc(arena, sizeof *found);
     *run = (EngComparedRun){0};
     if (!found) return no_memory(db, err);
-    EngStatus status = eng_db_status(db, prefix, arena, found, err);
+    EngStatus status = eng_db_status(db, name, arena, found, err);
     if (status) return status;
     run->run_id = found->run_id;
     run->machine_id = found->machine_id;

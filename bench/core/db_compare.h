@@ -19,8 +19,9 @@ typedef struct EngComparedRun {
     int n_points;
 } EngComparedRun;
 
-/* prefix: first characters of a run id. ENG_NOT_FOUND, or ENG_USAGE when several begin so. */
-EngStatus eng_db_compared_run(EngDb *db, const char *prefix, EngArena *arena, EngComparedRun *run,
+/* name: as eng_db_run_named takes it (db_runs.h). ENG_NOT_FOUND, or ENG_USAGE when several begin
+ * so. */
+EngStatus eng_db_compared_run(EngDb *db, const char *name, EngArena *arena, EngComparedRun *run,
                               EngErr *err);
 
 #endif

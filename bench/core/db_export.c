@@ -75,7 +75,7 @@ static EngStatus find_names(Export *e, EngErr *err)
         status = read_names(e, "SELECT count(DISTINCT metric)" METRICS,
                             "SELECT DISTINCT metric" METRICS " ORDER BY 1", &e->metrics,
                             &e->n_metrics, err);
-    if (!status && e->options->samples)
+    if (!status && e->options->what == ENG_EXPORT_SAMPLES)
         status = read_names(e, "SELECT count(DISTINCT v.metric)" COUNTERS,
                             "SELECT DISTINCT v.metric" COUNTERS " ORDER BY 1", &counters,
                             &n_counters, err);
@@ -98,6 +98,11 @@ static const char *const summary[] = {"variant",         "is_roof",     "outcome
 static const char *const sampled[] = {"variant", "is_roof", "outcome",  "block_id",
                                       "segment", "pair",    "position", "inner_iterations",
                                       "wall_ns", "cpu_ns",  "traced"};
+static const char *const verdicts[] = {
+    "variant",    "comparison",  "verdict",       "ratio",          "ratio_lo",   "ratio_hi",
+    "p",          "p_corrected", "n_compared",    "control_ratio",  "floor",      "threshold",
+    "band",       "alpha",       "resolution_ns", "base_ns",        "new_ns",     "n_pairs",
+    "n_segments", "reason",      "base_run_id",   "base_point_key", "config_key", "point_key"};
 static const char *const keys[] = {"config_key", "point_key"};
 static const char *const statistics[] = {"", "_ci_lo", "_ci_hi", "_n"};
 #define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
@@ -105,11 +110,11 @@ static const char *const statistics[] = {"", "_ci_lo", "_ci_hi", "_n"};
 /* Taken by a column that every export has, or by an axis. */
 static bool is_taken(const Export *e, const char *name)
 {
-    const char *const *fixed[] = {before, summary, sampled, keys};
-    const int n[] = {COUNT(before), COUNT(summary), COUNT(sampled), COUNT(keys)};
+    const char *const *fixed[] = {before, summary, sampled, verdicts, keys};
+    const int n[] = {COUNT(before), COUNT(summary), COUNT(sampled), COUNT(verdicts), COUNT(keys)};
     for (int i = 0; i < e->n_named; i++)
         if (!strcmp(e->columns[i], name)) return true;
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < 5; k++)
         for (int i = 0; i < n[k]; i++)
             if (!strcmp(fixed[k][i], name)) return true;
     return !strcmp(name, "stop_reason");
@@ -134,7 +139,7 @@ static bool add_named(Export *e, const char *prefix, const char *name, const cha
 
 static EngStatus make_columns(Export *e, EngErr *err)
 {
-    bool samples = e->options->samples, ok = true;
+    bool samples = e->options->what == ENG_EXPORT_SAMPLES, ok = true;
     int per_metric = samples ? 1 : COUNT(statistics);
     size_t room = (size_t)(e->n_axes + per_metric * e->n_metrics) + 32;
     e->columns = eng_arena_alloc(e->arena, room * sizeof *e->columns);
@@ -144,6 +149,10 @@ static EngStatus make_columns(Export *e, EngErr *err)
     add_columns(e, before, COUNT(before));
     for (int i = 0; i < e->n_axes && ok; i++) ok = add_named(e, "axis_", e->axes[i], "");
     e->n_named = e->n_columns;
+    if (e->options->what == ENG_EXPORT_VERDICTS) {
+        add_columns(e, verdicts, COUNT(verdicts));
+        return ok ? ENG_OK : no_memory(e, err);
+    }
     if (samples)
         add_columns(e, sampled, COUNT(sampled));
     else
@@ -316,8 +325,77 @@ static EngStatus put_samples(Export *e, sqlite3_stmt *point, EngErr *err)
     return status;
 }
 
+/* ---- verdicts ----------------------------------------------------------------------------------
+ */
+
+static void put_real_or_none(Export *e, sqlite3_stmt *statement, int column)
+{
+    eng_rows_real(&e->rows, number_or_nan(statement, column));
+}
+
+static EngStatus put_verdict(Export *e, sqlite3_stmt *v, EngErr *err)
+{
+    for (int i = 0; i < COUNT(before); i++) eng_rows_text(&e->rows, text_or_null(v, i));
+    EngStatus status = put_axes(e, text_or_null(v, 28), err);
+    if (status) return status;
+    for (int i = 5; i <= 7; i++) eng_rows_text(&e->rows, text_or_null(v, i));
+    for (int i = 8; i <= 12; i++) put_real_or_none(e, v, i);
+    eng_rows_int(&e->rows, sqlite3_column_int64(v, 13));
+    for (int i = 14; i <= 21; i++) put_real_or_none(e, v, i);
+    for (int i = 22; i <= 23; i++) eng_rows_int(&e->rows, sqlite3_column_int64(v, i));
+    for (int i = 24; i <= 28; i++) eng_rows_text(&e->rows, text_or_null(v, i));
+    return eng_rows_end_row(&e->rows, err);
+}
+
+#define VERDICT_FROM                                                                               \
+    " FROM verdicts v JOIN runs r USING (run_id) JOIN points p USING (point_key)"                  \
+    " WHERE (?1 IS NULL OR v.run_id = ?1) AND (?2 IS NULL OR p.experiment = ?2)"
+
+static EngStatus put_verdicts(Export *e, EngErr *err)
+{
+    sqlite3_stmt *verdict;
+    bool row;
+    EngStatus status = eng_rows_begin(&e->rows, err);
+    if (!status)
+        status = eng_db_query(
+            e->db, &verdict, err,
+            "SELECT v.run_id, r.machine_id, p.experiment, p.kind, p.backend, p.variant, v.kind,"
+            " v.verdict, v.ratio, v.ratio_lo, v.ratio_hi, v.p, v.p_corrected, v.n_compared,"
+            " v.control_ratio, v.floor, v.threshold, v.band, v.alpha, v.resolution_ns, v.base_ns,"
+            " v.new_ns, v.n_pairs, v.n_segments, v.reason, v.base_run_id, v.base_point_key,"
+            " p.config_key, v.point_key" VERDICT_FROM
+            " ORDER BY r.started_utc, v.run_id, v.base_run_id, p.experiment, p.axes_json,"
+            " v.point_key",
+            "ss", e->run_id, e->options->experiment);
+    while (!status && !(status = eng_db_step(e->db, verdict, &row, err)) && row) {
+        status = put_verdict(e, verdict, err);
+        if (status) sqlite3_reset(verdict);
+    }
+    return status ? status : eng_rows_end(&e->rows, err);
+}
+
+/* What there must be of the run, so that an export is never empty. */
+static EngStatus count_rows(Export *e, int64_t *n, EngErr *err)
+{
+    if (e->options->what != ENG_EXPORT_VERDICTS)
+        return eng_db_number(
+            e->db, n, err,
+            "SELECT count(*) FROM (SELECT 1 FROM run_points l JOIN points p USING (point_key)"
+            " WHERE (?1 IS NULL OR l.run_id = ?1) AND (?2 IS NULL OR p.experiment = ?2) LIMIT 1)",
+            "ss", e->run_id, e->options->experiment);
+    *n = 0;
+    if (e->db->version < 2) return ENG_OK;
+    return eng_db_number(e->db, n, err, "SELECT count(*)" VERDICT_FROM, "ss", e->run_id,
+                         e->options->experiment);
+}
+
+/* ---- export ------------------------------------------------------------------------------------
+ */
+
 static EngStatus put_rows(Export *e, EngErr *err)
 {
+    if (e->options->what == ENG_EXPORT_VERDICTS) return put_verdicts(e, err);
+
     sqlite3_stmt *point;
     bool row;
     EngStatus status = eng_rows_begin(&e->rows, err);
@@ -325,7 +403,8 @@ static EngStatus put_rows(Export *e, EngErr *err)
         status = eng_db_query(e->db, &point, err, POINT_COLUMNS POINT_FROM, "ss", e->run_id,
                               e->options->experiment);
     while (!status && !(status = eng_db_step(e->db, point, &row, err)) && row) {
-        status = e->options->samples ? put_samples(e, point, err) : put_point(e, point, err);
+        status = e->options->what == ENG_EXPORT_SAMPLES ? put_samples(e, point, err)
+                                                        : put_point(e, point, err);
         if (status) sqlite3_reset(point);
     }
     return status ? status : eng_rows_end(&e->rows, err);
@@ -337,18 +416,14 @@ static EngStatus find_run(Export *e, EngErr *err)
     const char *wanted = e->options->run;
     int64_t n = 0;
     if (strcmp(wanted, "all")) {
-        EngStatus status =
-            eng_db_status(e->db, strcmp(wanted, "latest") ? wanted : NULL, e->arena, &run, err);
+        EngStatus status = eng_db_status(e->db, wanted, e->arena, &run, err);
         if (status) return status;
         e->run_id = run.run_id;
     }
-    EngStatus status = eng_db_number(
-        e->db, &n, err,
-        "SELECT count(*) FROM (SELECT 1 FROM run_points l JOIN points p USING (point_key)"
-        " WHERE (?1 IS NULL OR l.run_id = ?1) AND (?2 IS NULL OR p.experiment = ?2) LIMIT 1)",
-        "ss", e->run_id, e->options->experiment);
+    EngStatus status = count_rows(e, &n, err);
     if (status || n) return status;
-    return ENG_FAIL(err, ENG_NOT_FOUND, "%s: run %s has no points%s%s", eng_db_path(e->db), wanted,
+    return ENG_FAIL(err, ENG_NOT_FOUND, "%s: run %s has no %s%s%s", eng_db_path(e->db), wanted,
+                    e->options->what == ENG_EXPORT_VERDICTS ? "verdicts" : "points",
                     e->options->experiment ? " of " : "",
                     e->options->experiment ? e->options->experiment : "");
 }

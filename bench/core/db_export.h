@@ -12,6 +12,9 @@
  * wall_ns, cpu_ns and traced in place of the summary, one column per metric, and one counter_<name>
  * per counter recorded.
  *
+ * Verdicts: one row per stored verdict of the run as the new side, with variant, comparison (ab or
+ * compare) and the columns of the table `verdicts` after the axes.
+ *
  * A name that two columns would share gets "axis_" or "metric_" before it. Rows are ordered by run,
  * experiment, axes and keys: the same results give the same bytes. */
 #ifndef ENG_BENCH_DB_EXPORT_H
@@ -21,14 +24,20 @@
 #include "bench/core/db.h"
 #include "bench/core/rows_text.h"
 
+typedef enum EngExportWhat {
+    ENG_EXPORT_POINTS = 0,
+    ENG_EXPORT_SAMPLES,
+    ENG_EXPORT_VERDICTS
+} EngExportWhat;
+
 typedef struct EngExportOptions {
-    const char *run;        /* "latest", "all", an id or its first characters */
+    const char *run;        /* "all", or a name as eng_db_run_named takes it (db_runs.h) */
     const char *experiment; /* NULL: all */
     EngRowsFormat format;
-    bool samples;
+    EngExportWhat what;
 } EngExportOptions;
 
-/* ENG_NOT_FOUND: no such run, or nothing of the experiment in it. The database may be open for
+/* ENG_NOT_FOUND: no such run, or nothing of the experiment (no verdicts) in it. The database may be open for
  * reading only; all rows are of one moment, also while a run goes on. */
 EngStatus eng_db_export(EngDb *db, const EngExportOptions *options, EngRowsSink sink, void *context,
                         int64_t *n_rows, EngErr *err);

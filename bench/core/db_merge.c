@@ -23,6 +23,7 @@ typedef struct Table {
     const char *source; /* how it is read from the other database, NULL: as it is */
     bool owned;         /* column 0 names a run or block: when that was updated, so is this */
     int segment; /* column 0 and this name a segment, whose conflict leaves the row out; 0: none */
+    int since;   /* version that brought the table, 0: the first */
 } Table;
 
 /* As a kill would have left them: what nobody works on any more is open again. */
@@ -150,6 +151,14 @@ static const Table tables[] = {
      .n_columns = 5,
      .n_key = 4,
      .segment = 2},
+    {.name = "verdicts",
+     .columns = "run_id, base_run_id, point_key, base_point_key, kind, verdict, ratio, ratio_lo,"
+                " ratio_hi, p, p_corrected, n_compared, control_ratio, floor, threshold, band,"
+                " alpha, resolution_ns, base_ns, new_ns, n_pairs, n_segments, reason",
+     .n_columns = 23,
+     .n_key = 3,
+     .owned = true,
+     .since = 2},
 };
 
 typedef struct Merge {
@@ -423,7 +432,7 @@ static EngStatus merge_all(Merge *m)
             prepare(m->db, &m->is_marked,
                     "SELECT 1 FROM merge_marks WHERE what = ?1 AND id = ?2 AND n = ?3", m->err);
     for (size_t i = 0; i < sizeof tables / sizeof *tables && !status; i++)
-        status = merge_table(m, &tables[i]);
+        if (tables[i].since <= m->other->version) status = merge_table(m, &tables[i]);
     sqlite3_finalize(m->mark);
     sqlite3_finalize(m->is_marked);
     if (!status) status = eng_db_exec(m->db, m->err, "DROP TABLE merge_marks", "");

@@ -22,7 +22,7 @@
 extern const EngEmbedded eng_embedded_schema[]; /* the .sql files of this folder */
 
 /* Step i takes version i to i + 1; views are made anew after the last one. */
-static const char *const migrations[ENG_DB_VERSION] = {"schema.sql"};
+static const char *const migrations[ENG_DB_VERSION] = {"schema.sql", "schema_2.sql"};
 
 static EngStatus run_script(EngDb *db, const char *sql, const char *doing, EngErr *err)
 {
@@ -199,15 +199,15 @@ static EngStatus check_file(EngDb *db, EngErr *err)
     char head[sizeof magic];
     struct stat st;
     if (stat(db->path, &st)) return ENG_OK; /* opening it says why */
-    if (S_ISDIR(st.st_mode)) return ENG_FAIL(err, ENG_DB, "%s: a folder, not a database", db->path);
+    if (S_ISDIR(st.st_mode)) return ENG_FAIL(err, ENG_BAD_DATA, "%s: a folder, not a database", db->path);
     if (!S_ISREG(st.st_mode))
-        return ENG_FAIL(err, ENG_DB, "%s: not a regular file, so no database", db->path);
+        return ENG_FAIL(err, ENG_BAD_DATA, "%s: not a regular file, so no database", db->path);
     int fd = st.st_size ? open(db->path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0) return ENG_OK;
     ssize_t n = read(fd, head, sizeof head);
     close(fd);
     if (n == (ssize_t)sizeof head && !memcmp(head, magic, sizeof head)) return ENG_OK;
-    return ENG_FAIL(err, ENG_DB, "%s: not a database", db->path);
+    return ENG_FAIL(err, ENG_BAD_DATA, "%s: not a database", db->path);
 }
 
 /* Readers of a WAL database make files beside it. In a folder where we cannot, and where no log of
@@ -261,24 +261,21 @@ static EngStatus open_checked(EngDb *db, EngErr *err)
     EngStatus status = ENG_OK;
     if (!*db->path) return ENG_FAIL(err, ENG_USAGE, "--db= names no file");
     if (db->mode == ENG_DB_READ && !eng_file_exists(db->path))
-        return ENG_FAIL(err, ENG_NOT_FOUND, "%s: no such database", db->path);
+        return ENG_FAIL(err, ENG_BAD_DATA, "%s: no such database", db->path);
     if (db->mode != ENG_DB_READ) status = make_parent(db->path, err);
     if (!status) status = check_file(db, err);
     if (!status) status = open_file(db, err);
     if (!status) status = identify(db, &fresh, &version, err);
     if (status) return status;
     if (db->mode == ENG_DB_READ) {
-        if (fresh) return ENG_FAIL(err, ENG_DB, "%s: an empty file, not a database", db->path);
-        if (version < ENG_DB_VERSION)
-            return ENG_FAIL(err, ENG_DB,
-                            "%s: database version %lld is older than version %d of this program; "
-                            "any writing command migrates it",
-                            db->path, (long long)version, ENG_DB_VERSION);
+        if (fresh) return ENG_FAIL(err, ENG_BAD_DATA, "%s: an empty file, not a database", db->path);
+        db->version = (int)version;
         return ENG_OK;
     }
     if (db->mode == ENG_DB_RUN && (status = lock_run(db, err))) return status;
     status = prepare_writing(db, err);
     if (!status && version < ENG_DB_VERSION) status = migrate(db, err);
+    db->version = ENG_DB_VERSION;
     return status;
 }
 

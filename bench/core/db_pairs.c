@@ -38,7 +38,8 @@ EngStatus eng_db_pairs(EngDb *db, const char *run_id, const char *point_key, Eng
         eng_db_query(db, &statement, err,
                      "SELECT l.point_key, p.variant, p.is_roof, s.segment, s.pair,"
                      " 1.0 * s.wall_ns / s.inner_iterations, 1.0 * s.cpu_ns / s.inner_iterations,"
-                     " b.outcome, dense_rank() OVER (ORDER BY l.block_id)" PAIRS_OF_RUN
+                     " b.outcome, dense_rank() OVER (ORDER BY l.block_id), s.inner_iterations"
+                     PAIRS_OF_RUN
                      " ORDER BY l.point_key, s.segment, s.pair",
                      "ss", run_id, point_key);
     while (!status && !(status = eng_db_step(db, statement, &row, err)) && row && at < n_samples) {
@@ -62,6 +63,7 @@ EngStatus eng_db_pairs(EngDb *db, const char *run_id, const char *point_key, Eng
         samples[at++] = (EngPairSample){.block = sqlite3_column_int(statement, 8),
                                         .segment = sqlite3_column_int(statement, 3),
                                         .pair = sqlite3_column_int(statement, 4),
+                                        .inner = sqlite3_column_int64(statement, 9),
                                         .wall_ns = sqlite3_column_double(statement, 5),
                                         .cpu_ns = sqlite3_column_double(statement, 6)};
         point->n++;

@@ -9,6 +9,7 @@
 typedef struct EngPairSample {
     int block; /* the run's blocks numbered from 1 */
     int segment, pair;
+    int64_t inner; /* iterations of the sample */
     double wall_ns, cpu_ns;
 } EngPairSample;
 

@@ -275,7 +275,7 @@ EngStatus eng_db_plan_write(EngDb *db, const char *run_id, const EngPlan *plan, 
     if (!status && !linked) {
         status = write_blocks(&w);
     } else if (!status) {
-        status = adopt_points(&w);
+        if (!fresh) status = adopt_points(&w);
         if (!status) status = close_empty_blocks(&w);
     }
     if (!status) status = count(&w, counts);

@@ -17,18 +17,20 @@ EngStatus eng_db_fail(EngDb *db, int rc, const char *doing, EngErr *err)
     case SQLITE_READONLY:
         return ENG_FAIL(err, ENG_IO, "%s: cannot %s: the file or its folder is read-only", db->path,
                         doing);
-    case SQLITE_IOERR:
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:
+        return ENG_FAIL(err, db->mode == ENG_DB_READ ? ENG_BAD_DATA : ENG_IO, "%s: cannot %s: %s",
+                        db->path, doing, why);
+    case SQLITE_IOERR:
         return ENG_FAIL(err, ENG_IO, "%s: cannot %s: %s", db->path, doing, why);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return ENG_FAIL(err, ENG_DB, "%s: cannot %s: another program is writing it", db->path,
                         doing);
     case SQLITE_NOTADB:
-        return ENG_FAIL(err, ENG_DB, "%s: not a database", db->path);
+        return ENG_FAIL(err, ENG_BAD_DATA, "%s: not a database", db->path);
     case SQLITE_CORRUPT:
-        return ENG_FAIL(err, ENG_DB, "%s: the database is damaged (%s)", db->path, why);
+        return ENG_FAIL(err, ENG_BAD_DATA, "%s: the database is damaged (%s)", db->path, why);
     case SQLITE_NOMEM:
         return ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory", db->path);
     case SQLITE_CONSTRAINT:

@@ -14,6 +14,7 @@ struct EngDb {
     sqlite3 *sql;
     char *path;
     EngDbMode mode;
+    int version; /* below ENG_DB_VERSION when reading an older one: later tables are not there */
     int lock_fd; /* -1: none */
     /* Prepared statements by the address of their text, which is a literal of ours. */
     const char *texts[ENG_DB_CACHED];

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "bench/core/db_runs.h"
+
 static EngStatus no_memory(EngDb *db, EngErr *err)
 {
     return ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory", eng_db_path(db));
@@ -26,23 +28,22 @@ static void *next_row(EngArena *arena, void **rows, int *n, size_t size)
 /* ---- the run -----------------------------------------------------------------------------------
  */
 
-static EngStatus find_run(EngDb *db, const char *prefix, EngArena *arena, EngRunStatus *out,
+static EngStatus find_run(EngDb *db, const char *name, EngArena *arena, EngRunStatus *out,
                           EngErr *err)
 {
     sqlite3_stmt *statement;
-    bool row;
-    EngStatus status = eng_db_query(
-        db, &statement, err,
-        "SELECT run_id, state, sweep_name, started_utc, ended_utc, machine_id, build_id, plan_key,"
-        " count(*) OVER () FROM runs WHERE ?1 IS NULL OR substr(run_id, 1, length(?1)) = ?1"
-        " ORDER BY started_utc DESC, rowid DESC LIMIT 1",
-        "s", prefix);
+    bool row = false;
+    char run_id[ENG_KEY_HEX];
+    EngStatus status = eng_db_run_named(db, name, run_id, err);
+    if (!status)
+        status = eng_db_query(
+            db, &statement, err,
+            "SELECT run_id, state, sweep_name, started_utc, ended_utc, machine_id, build_id,"
+            " plan_key FROM runs WHERE run_id = ?",
+            "s", run_id);
     if (!status) status = eng_db_step(db, statement, &row, err);
     if (status) return status;
-    if (!row)
-        return prefix ? ENG_FAIL(err, ENG_NOT_FOUND, "%s: no run '%s'", eng_db_path(db), prefix)
-                      : ENG_FAIL(err, ENG_NOT_FOUND, "%s: no run yet", eng_db_path(db));
-    int same = sqlite3_column_int(statement, 8);
+    if (!row) return ENG_FAIL(err, ENG_NOT_FOUND, "%s: no run '%s'", eng_db_path(db), run_id);
     out->run_id = eng_db_text(arena, statement, 0);
     out->state = eng_db_text(arena, statement, 1);
     out->sweep_name = eng_db_text(arena, statement, 2);
@@ -52,9 +53,6 @@ static EngStatus find_run(EngDb *db, const char *prefix, EngArena *arena, EngRun
     out->build_id = eng_db_text(arena, statement, 6);
     out->plan_key = eng_db_text(arena, statement, 7);
     sqlite3_reset(statement);
-    if (prefix && same > 1)
-        return ENG_FAIL(err, ENG_USAGE, "%s: %d runs begin with '%s'", eng_db_path(db), same,
-                        prefix);
     bool all = out->run_id && out->state && out->sweep_name && out->started_utc && out->ended_utc &&
                out->machine_id && out->build_id && out->plan_key;
     return all ? ENG_OK : no_memory(db, err);

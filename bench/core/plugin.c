@@ -20,16 +20,21 @@ EngStatus eng_plugin_resolve(const char *path, char *out, EngErr *err)
 {
     struct stat info;
     char joined[PATH_MAX];
-    if (stat(path, &info)) return ENG_FAIL(err, ENG_USAGE, "%s: no such file or folder", path);
+    if (stat(path, &info)) return ENG_FAIL(err, ENG_BAD_DATA, "%s: no such file or folder", path);
     bool folder = S_ISDIR(info.st_mode);
     int n = snprintf(joined, sizeof joined, folder ? "%s/" ENG_PLUGIN_FILE : "%s", path);
-    if (n >= (int)sizeof joined) return ENG_FAIL(err, ENG_USAGE, "%.80s...: too long a path", path);
+    if (n >= (int)sizeof joined)
+        return ENG_FAIL(err, ENG_BAD_DATA, "%.80s...: too long a path", path);
     if (realpath(joined, out)) return ENG_OK;
-    return folder ? ENG_FAIL(err, ENG_USAGE,
-                             "%s: no " ENG_PLUGIN_FILE
-                             " in it; `cmake --build %s --target engram_kernels` makes one",
-                             path, path)
-                  : ENG_FAIL(err, ENG_USAGE, "%s: %s", path, strerror(errno));
+    if (!folder) return ENG_FAIL(err, ENG_BAD_DATA, "%s: %s", path, strerror(errno));
+    if (!eng_plugin_can_build(path))
+        return ENG_FAIL(
+            err, ENG_BAD_DATA,
+            "%s: neither " ENG_PLUGIN_FILE " nor CMakeCache.txt in it: not a build folder", path);
+    EngStatus status = eng_plugin_build(path, err);
+    if (status || realpath(joined, out)) return status;
+    return ENG_FAIL(err, ENG_BAD_DATA, "%s: building engram_kernels made no " ENG_PLUGIN_FILE,
+                    path);
 }
 
 /* ---- digest ------------------------------------------------------------------------------------

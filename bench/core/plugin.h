@@ -3,6 +3,7 @@
 #define ENG_BENCH_PLUGIN_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include <engram/plugin.h>
 #include "base/digest.h"
@@ -10,9 +11,16 @@
 
 #define ENG_PLUGIN_FILE "libengram_kernels.so" /* what a build folder holds */
 
-/* The object that `path` means: itself, or ENG_PLUGIN_FILE of a folder; as an absolute path into
- * out[PATH_MAX]. ENG_USAGE, naming the path. */
+/* The object that `path` means: itself, or ENG_PLUGIN_FILE of a folder, which is made there when it
+ * is missing from a build folder; as an absolute path into out[PATH_MAX]. ENG_BAD_DATA, naming the
+ * path; else as eng_plugin_build. */
 EngStatus eng_plugin_resolve(const char *path, char *out, EngErr *err);
+
+/* Brings ENG_PLUGIN_FILE of a build folder up to date with its sources: `cmake --build FOLDER
+ * --target engram_kernels`, with its messages on standard error. ENG_BAD_DATA: no build folder, or
+ * what is in it does not compile; ENG_IO: no cmake. */
+EngStatus eng_plugin_build(const char *folder, EngErr *err);
+bool eng_plugin_can_build(const char *folder); /* it is a build folder */
 
 /* Digest of the code and data that get loaded (ELF sections with SHF_ALLOC, notes left out): debug
  * information, comments and build ids change nothing. ENG_BAD_DATA: no 64-bit ELF file. */

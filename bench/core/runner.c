@@ -269,21 +269,22 @@ EngStatus eng_run_sweep(const EngSweep *sweep, const EngRunOptions *options, Eng
                         EngErr *err)
 {
     EngDb *db = options->db;
+    const EngRunHooks *hooks = options->hooks;
     EngSession *session = NULL;
     bool begun = false;
     *result = (EngRunResult){0};
     /* The lock comes first: a second run must hear of it before it waits for anything. */
     EngStatus status = db ? ENG_OK : eng_db_open(options->db_path, ENG_DB_RUN, &db, err);
     if (!status) status = eng_session_open(sweep, options->data_dir, &session, err);
-    if (!status && options->hooks)
-        status = options->hooks->planned(options->hooks->context, session, err);
+    if (!status && hooks) status = hooks->planned(hooks->context, session, err);
     if (!status && is_interrupted(options)) status = ENG_FAIL(err, ENG_INTERRUPTED, "interrupted");
     if (!status) status = put_references(db, session, err);
     if (!status) status = begin_run(db, session, sweep, options, result, err);
     begun = !status;
     if (!status)
-        status = eng_db_plan_write(db, result->run_id, session->plan, options->fresh,
-                                   &result->counts, err);
+        status = eng_db_plan_write(db, result->run_id, session->plan,
+                                   options->fresh || (hooks && hooks->own_points), &result->counts,
+                                   err);
     if (!status) {
         eng_info("run",
                  "%s run %.8s: %d points to measure in %d blocks, %d found measured, %d skipped",
@@ -291,6 +292,8 @@ EngStatus eng_run_sweep(const EngSweep *sweep, const EngRunOptions *options, Eng
                  result->counts.blocks, result->counts.found, result->counts.skipped);
         status = run_blocks(db, session, options, result, err);
     }
+    if (!status && hooks && hooks->judge)
+        status = hooks->judge(hooks->context, db, result->run_id, err);
     if (begun) {
         EngRunState state = !status                     ? ENG_RUN_DONE
                             : status == ENG_INTERRUPTED ? ENG_RUN_INTERRUPTED

@@ -22,6 +22,9 @@ typedef struct EngRunHooks {
     EngStatus (*planned)(void *context, struct EngSession *session, EngErr *err);
     EngStatus (*block)(void *context, const struct EngBlockContext *where,
                        const EngLedgerBlock *block, EngErr *err);
+    /* After the last block, before the run counts as done; NULL: nothing. */
+    EngStatus (*judge)(void *context, EngDb *db, const char *run_id, EngErr *err);
+    bool own_points; /* what other runs measured does not count */
 } EngRunHooks;
 
 typedef struct EngRunOptions {

@@ -293,6 +293,8 @@ static EngStatus read_log(const EngStreamImport *import, Log *log, EngErr *err)
     EngMapping file;
     EngStreamFormat format = import->format;
     EngStatus status = eng_file_map(import->file, &file, err);
+    if (status == ENG_NOT_FOUND)
+        return ENG_FAIL(err, ENG_BAD_DATA, "%s: no such file", import->file);
     if (status) return status;
     if (format == ENG_STREAM_AUTO) status = detect(import->file, &file, &format, err);
     if (!status && file.bytes == 0)

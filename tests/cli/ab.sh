@@ -51,8 +51,8 @@ expect 3 'mine .*slower' ab old.so slow.so gather "${point[@]}" --segments=30
 expect 0 ' 0 slower' ab old.so same.so gather "${point[@]}"
 
 # ---- refusals ----
-expect 1 'no such file or folder' ab old.so gone.so gather
-expect 1 'no libengram_kernels.so in it' ab old.so "$work" gather
+expect 6 'no such file or folder' ab old.so gone.so gather
+expect 6 'neither libengram_kernels.so nor CMakeCache.txt' ab old.so "$work" gather
 expect 6 'no shared object' ab old.so text.so gather
 expect 6 'exports no eng_plugin' ab old.so none.so gather
 expect 6 'plugin version 999, this program has' ab old.so bad_abi.so gather

@@ -61,7 +61,7 @@ done <<'TABLE'
 5|leaves none|run hash -a corpus=uniform -a where=tokens<1 --dry-run
 6|none.sweep: no such sweep file|run none.sweep
 6|not a regular file|run /dev/null
-5|none.db: no such database|status --db=none.db
+6|none.db: no such database|status --db=none.db
 1|--db= names no file|status --db=
 7|no point fits this machine: gather rows=|run gather -a corpus=uniform -a rows=2^40 --db=never.db
 TABLE
@@ -125,22 +125,22 @@ printf x >one.db
 head -c 20000 good.db >cut.db
 mkfifo fifo.db
 mkdir dir.db
-while IFS='|' read -r name text; do
+while IFS='|' read -r code name text; do
     [ -f "$name" ] && cp "$name" before
     for verb in "run ${short[*]}" status "report --out=out"; do
         read -ra words <<<"$verb"
-        expect 7 "$name: $text" "${words[@]}" --db="$name"
+        expect "$code" "$name: $text" "${words[@]}" --db="$name"
     done
     [ ! -f "$name" ] || cmp -s before "$name" || fail "$name was changed"
 done <<'TABLE'
-other.db|a database of another program
-newer.db|database version 99 is newer
-text.db|not a database
-one.db|not a database
-cut.db|the database is damaged
-fifo.db|not a regular file
-dir.db|a folder
-/dev/null|not a regular file
+7|other.db|a database of another program
+7|newer.db|database version 99 is newer
+6|text.db|not a database
+6|one.db|not a database
+6|cut.db|the database is damaged
+6|fifo.db|not a regular file
+6|dir.db|a folder
+6|/dev/null|not a regular file
 TABLE
 expect 7 "text.db: cannot make the folder" run "${short[@]}" --db=text.db/x.db
 expect 7 "/proc/x.db: cannot open" run "${short[@]}" --db=/proc/x.db
@@ -152,7 +152,7 @@ expect 0 '' run "${short[@]}" --db=empty.db
 expect 0 '' run "${short[@]}" --db=:memory: # a name like another, not SQLite's
 [ -s ./:memory: ] || fail ":memory: was not taken as a name"
 expect 1 'did you mean quickstart' report quikstart --db=good.db
-expect 5 'a?b.db: no such database' status --db=$'a\nb.db' # one line, whatever a name holds
+expect 6 'a?b.db: no such database' status --db=$'a\nb.db' # one line, whatever a name holds
 
 # ---- a database in a folder that cannot be written: read, and not run on (root writes everywhere: be nobody) ----
 mkdir shelf && cp good.db shelf/ && cp "$engram" program && chmod 555 shelf program && chmod 444 shelf/good.db && chmod 755 .

@@ -36,7 +36,7 @@ expect 0 'run [0-9a-f]{8} in a.db' run one.sweep two.sweep --db=a.db --data=.
     fail "the second run found nothing of the first"
 
 # ---- export ----
-expect 5 'no such database' export --db=none.db
+expect 6 'no such database' export --db=none.db
 expect 5 "no run 'zz'" export --db=a.db --run=zz
 expect 1 'csv or json' export --db=a.db --format=xml
 expect 5 'no points of gather' export --db=a.db --experiment=gather
@@ -74,7 +74,7 @@ cmp -s kept.csv 1.csv || fail "a full disk spoilt the old export"
 # ---- merge ----
 dump() { sqlite3 "$1" .dump | sort; }
 before=$(sha256sum <a.db)
-expect 5 'no such database' merge none.db --db=b.db
+expect 6 'no such database' merge none.db --db=b.db
 [ ! -e b.db ] || fail "merging nothing made a database"
 expect 1 'one database' merge a.db --db=./a.db
 expect 1 'name the database' merge --db=b.db
@@ -95,7 +95,7 @@ cp a.db newer.db && sqlite3 newer.db 'PRAGMA user_version = 999'
 expect 7 'newer' merge newer.db --db=b.db
 expect 7 'newer' merge a.db --db=newer.db
 echo text >text.db
-expect 7 'not a database' merge text.db --db=b.db
+expect 6 'not a database' merge text.db --db=b.db
 "$engram" run collide -a preset=tiny -a corpus=uniform -a order=2 --db=small.db --data=. >/dev/null 2>&1
 dump small.db >small.before
 ENG_DB_MAX_PAGES=$(($(count small.db 'PRAGMA page_count') + 4)) "$engram" merge a.db --db=small.db >/dev/null 2>full.err

@@ -21,10 +21,10 @@ expect() {
 expect 0 "quickstart" "$engram" report --list
 expect 1 "did you mean quickstart?" "$engram" report quickstrat --db="$work/none.db"
 expect 1 "--dbs" "$engram" report --dbs=x
-expect 5 "$work/none.db" "$engram" report --db="$work/none.db" --out="$work/out"
+expect 6 "$work/none.db" "$engram" report --db="$work/none.db" --out="$work/out"
 expect 7 "ENG_REPORTS_DIR" env ENG_REPORTS_DIR="$work/nowhere" "$engram" report --list
 head -c 5000 /dev/zero >"$work/zero.db"
-expect 7 "zero.db" "$engram" report --db="$work/zero.db" --out="$work/out"
+expect 6 "zero.db" "$engram" report --db="$work/zero.db" --out="$work/out"
 if [ -e "$work/none.db" ] || [ -e "$work/out/index.html" ]; then
     echo "a failing report left files behind"
     failures=$((failures + 1))

@@ -3,6 +3,7 @@
 
 #include <sys/wait.h>
 
+#include "base/embedded.h"
 #include "base/file.h"
 
 static void check_refused(const Folder *folder, EngDbMode mode, EngStatus expected,
@@ -20,7 +21,7 @@ static void check_refused(const Folder *folder, EngDbMode mode, EngStatus expect
 static void test_create(void **state)
 {
     const Folder *folder = *state;
-    check_refused(folder, ENG_DB_READ, ENG_NOT_FOUND, "no such database");
+    check_refused(folder, ENG_DB_READ, ENG_BAD_DATA, "no such database");
     EngDb *db = open_db(folder, ENG_DB_WRITE);
     assert_int_equal(number(db, "PRAGMA application_id"), ENG_DB_APPLICATION_ID);
     assert_int_equal(number(db, "PRAGMA user_version"), ENG_DB_VERSION);
@@ -69,8 +70,8 @@ static void test_not_ours(void **state)
     EngErr e = {0};
     assert_int_equal(eng_file_write(folder->db, "just a text, no database at all\n", 32, &e),
                      ENG_OK);
-    check_refused(folder, ENG_DB_READ, ENG_DB, "not a database");
-    check_refused(folder, ENG_DB_RUN, ENG_DB, "not a database");
+    check_refused(folder, ENG_DB_READ, ENG_BAD_DATA, "not a database");
+    check_refused(folder, ENG_DB_RUN, ENG_BAD_DATA, "not a database");
     char *text;
     assert_int_equal(eng_file_read(folder->db, &text, NULL, &e), ENG_OK);
     assert_string_equal(text, "just a text, no database at all\n");
@@ -83,7 +84,7 @@ static void test_not_ours(void **state)
     check_refused(folder, ENG_DB_WRITE, ENG_DB, "application id 0x00000007");
     unlink(folder->db);
     assert_int_equal(eng_file_write(folder->db, "", 0, &e), ENG_OK);
-    check_refused(folder, ENG_DB_READ, ENG_DB, "an empty file");
+    check_refused(folder, ENG_DB_READ, ENG_BAD_DATA, "an empty file");
     eng_db_close(open_db(folder, ENG_DB_WRITE)); /* an empty file may become a database */
 }
 
@@ -93,9 +94,67 @@ static void test_versions(void **state)
     eng_db_close(open_db(folder, ENG_DB_WRITE));
     run_sql(folder->db, "PRAGMA user_version = 9");
     check_refused(folder, ENG_DB_READ, ENG_DB,
-                  "database version 9 is newer than version 1 of this program");
+                  "database version 9 is newer than version 2 of this program");
     check_refused(folder, ENG_DB_RUN, ENG_DB, "version 9 is newer");
-    run_sql(folder->db, "PRAGMA user_version = 1");
+    run_sql(folder->db, "PRAGMA user_version = 2");
+    eng_db_close(open_db(folder, ENG_DB_RUN));
+}
+
+extern const EngEmbedded eng_embedded_schema[];
+
+static const char *script(const char *name)
+{
+    for (const EngEmbedded *file = eng_embedded_schema; file->name; file++)
+        if (!strcmp(file->name, name)) return file->text;
+    fail_msg("%s is not compiled in", name);
+    return NULL;
+}
+
+/* A file as a program of version 1 left it, with a run in it. */
+static void make_version_1(const Folder *folder)
+{
+    char pragma[96];
+    snprintf(pragma, sizeof pragma, "PRAGMA application_id = %d; PRAGMA user_version = 1",
+             ENG_DB_APPLICATION_ID);
+    run_sql(folder->db, script("schema.sql"));
+    run_sql(folder->db, script("views.sql"));
+    run_sql(folder->db, pragma);
+    run_sql(folder->db,
+            "INSERT INTO machines VALUES ('m', 'cpu', 2, 1, NULL, NULL, '{}');"
+            "INSERT INTO builds VALUES ('b', '0', NULL, 'cc', '', '{}');"
+            "INSERT INTO runs VALUES ('r', '2026-01-01T00:00:00Z', NULL, 'done', 'm', 'b', 1, '[]',"
+            " 's', '', 'key', '{}')");
+}
+
+static void test_version_1(void **state)
+{
+    const Folder *folder = *state;
+    EngErr e = {0};
+    make_version_1(folder);
+    /* Reading leaves it as it is. */
+    EngDb *db = open_db(folder, ENG_DB_READ);
+    assert_int_equal(number(db, "SELECT count(*) FROM v_summary"), 0);
+    assert_int_equal(number(db, "PRAGMA user_version"), 1);
+    eng_db_close(db);
+    /* A disk that fills up on the way leaves it as it was. */
+    db = open_db(folder, ENG_DB_READ);
+    int64_t pages = number(db, "PRAGMA page_count");
+    eng_db_close(db);
+    char limit[32];
+    snprintf(limit, sizeof limit, "%lld", (long long)pages);
+    setenv("ENG_DB_MAX_PAGES", limit, 1);
+    assert_int_equal(eng_db_open(folder->db, ENG_DB_WRITE, &db, &e), ENG_IO);
+    assert_non_null(strstr(e.text, "disk full"));
+    unsetenv("ENG_DB_MAX_PAGES");
+    db = open_db(folder, ENG_DB_READ);
+    assert_int_equal(number(db, "PRAGMA user_version"), 1);
+    eng_db_close(db);
+    /* Writing brings it up to date, with what it held. */
+    db = open_db(folder, ENG_DB_RUN);
+    assert_int_equal(number(db, "PRAGMA user_version"), ENG_DB_VERSION);
+    assert_int_equal(number(db, "SELECT count(*) FROM runs WHERE run_id = 'r'"), 1);
+    assert_int_equal(number(db, "SELECT count(*) FROM verdicts"), 0);
+    eng_db_close(db);
     eng_db_close(open_db(folder, ENG_DB_RUN));
 }
 
@@ -110,7 +169,7 @@ static void test_damaged(void **state)
     fclose(file);
     EngDb *db;
     EngErr e = {0};
-    assert_int_equal(eng_db_open(folder->db, ENG_DB_WRITE, &db, &e), ENG_DB);
+    assert_int_equal(eng_db_open(folder->db, ENG_DB_WRITE, &db, &e), ENG_BAD_DATA);
     assert_non_null(strstr(e.text, "damaged"));
 }
 
@@ -216,7 +275,7 @@ static void test_unwritable(void **state)
     snprintf(path, sizeof path, "%s/sub.db", folder->db); /* a file is no folder, root or not */
     assert_int_equal(eng_db_open(path, ENG_DB_WRITE, &db, &e), ENG_IO);
     assert_non_null(strstr(e.text, folder->db));
-    assert_int_equal(eng_db_open(folder->path, ENG_DB_WRITE, &db, &e), ENG_DB);
+    assert_int_equal(eng_db_open(folder->path, ENG_DB_WRITE, &db, &e), ENG_BAD_DATA);
     if (geteuid() == 0) return; /* root may write everything */
     eng_db_close(open_db(folder, ENG_DB_WRITE));
     chmod(folder->db, 0444);
@@ -279,7 +338,7 @@ int main(void)
         IN_FOLDER(test_create),        IN_FOLDER(test_makes_folders),   IN_FOLDER(test_not_ours),
         IN_FOLDER(test_versions),      IN_FOLDER(test_damaged),         IN_FOLDER(test_two_runs),
         IN_FOLDER(test_child_forgets), IN_FOLDER(test_created_at_once), IN_FOLDER(test_unwritable),
-        IN_FOLDER(test_full_disk),
+        IN_FOLDER(test_full_disk),     IN_FOLDER(test_version_1),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -370,14 +370,14 @@ static void test_bad_requests(void **state)
     assert_has(err.text, "ffff");
     assert_int_equal(
         render("quickstart", in_dir("none.db"), "latest", in_dir("x"), g_reports, &done, &err),
-        ENG_NOT_FOUND);
+        ENG_BAD_DATA);
     assert_has(err.text, "none.db");
     assert_false(eng_file_exists(in_dir("none.db")));
     spit(in_dir("text.db"), "this is no database, whatever its name says; it is long enough to be "
                             "read as a header of one.....");
     assert_int_equal(
         render("quickstart", in_dir("text.db"), "latest", in_dir("x"), g_reports, &done, &err),
-        ENG_DB);
+        ENG_BAD_DATA);
     assert_has(err.text, "text.db");
     Fixture f;
     fixture_open(&f, in_dir("norun.db"));
