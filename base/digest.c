@@ -6,8 +6,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define SHA256_BYTES 32
-
 static void to_hex(const uint8_t *bytes, size_t n, char *hex)
 {
     static const char digits[] = "0123456789abcdef";
@@ -18,13 +16,18 @@ static void to_hex(const uint8_t *bytes, size_t n, char *hex)
     hex[2 * n] = 0;
 }
 
+EngStatus eng_digest_raw(const void *bytes, size_t n, uint8_t sum[ENG_DIGEST_BYTES], EngErr *err)
+{
+    if (EVP_Digest(bytes, n, sum, NULL, EVP_sha256(), NULL) == 1) return ENG_OK;
+    return ENG_FAIL(err, ENG_INTERNAL, "libcrypto: sha256 failed");
+}
+
 EngStatus eng_digest(const void *bytes, size_t n, char hex[ENG_DIGEST_HEX], EngErr *err)
 {
-    uint8_t sum[SHA256_BYTES];
-    if (EVP_Digest(bytes, n, sum, NULL, EVP_sha256(), NULL) != 1)
-        return ENG_FAIL(err, ENG_INTERNAL, "libcrypto: sha256 failed");
-    to_hex(sum, sizeof sum, hex);
-    return ENG_OK;
+    uint8_t sum[ENG_DIGEST_BYTES];
+    EngStatus status = eng_digest_raw(bytes, n, sum, err);
+    if (!status) to_hex(sum, sizeof sum, hex);
+    return status;
 }
 
 /* EngDigest is libcrypto's own context; the name only hides the library. */
@@ -53,7 +56,7 @@ EngStatus eng_digest_update(EngDigest *digest, const void *bytes, size_t n, EngE
 EngStatus eng_digest_finish(EngDigest *digest, char hex[ENG_DIGEST_HEX], EngErr *err)
 {
     if (!digest) return ENG_OK;
-    uint8_t sum[SHA256_BYTES];
+    uint8_t sum[ENG_DIGEST_BYTES];
     int ok = EVP_DigestFinal_ex(context_of(digest), sum, NULL);
     EVP_MD_CTX_free(context_of(digest));
     if (ok != 1) return ENG_FAIL(err, ENG_INTERNAL, "libcrypto: sha256 failed");

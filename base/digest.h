@@ -4,12 +4,15 @@
 #define ENG_BASE_DIGEST_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <engram/status.h>
 
-#define ENG_DIGEST_HEX 65 /* with the terminating zero */
-#define ENG_KEY_HEX    33 /* content keys: the first 128 bits */
+#define ENG_DIGEST_HEX   65 /* with the terminating zero */
+#define ENG_KEY_HEX      33 /* content keys: the first 128 bits */
+#define ENG_DIGEST_BYTES 32
 
 EngStatus eng_digest(const void *bytes, size_t n, char hex[ENG_DIGEST_HEX], EngErr *err);
+EngStatus eng_digest_raw(const void *bytes, size_t n, uint8_t sum[ENG_DIGEST_BYTES], EngErr *err);
 
 /* Incremental form: create, update any number of times, finish (which frees; hex may be NULL). */
 typedef struct EngDigest EngDigest;

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -14,29 +16,32 @@
 #include "base/kill_point.h"
 #include "base/mem.h"
 
+static pthread_mutex_t g_budget_lock = PTHREAD_MUTEX_INITIALIZER;
 static int64_t g_write_budget_bytes = -1;
 static bool g_env_read;
 
 void eng_file_fail_after(int64_t bytes)
 {
+    pthread_mutex_lock(&g_budget_lock);
     g_env_read = true;
     g_write_budget_bytes = bytes;
+    pthread_mutex_unlock(&g_budget_lock);
 }
 
 /* True when the injected limit allows n more bytes. */
 static bool charge_budget(size_t n)
 {
+    pthread_mutex_lock(&g_budget_lock);
     if (!g_env_read) {
         const char *text = getenv("ENG_FAIL_WRITE");
-        eng_file_fail_after(text ? strtoll(text, NULL, 10) : -1);
+        g_env_read = true;
+        g_write_budget_bytes = text ? strtoll(text, NULL, 10) : -1;
     }
-    if (g_write_budget_bytes < 0) return true;
-    if ((uint64_t)g_write_budget_bytes < n) {
-        errno = ENOSPC;
-        return false;
-    }
-    g_write_budget_bytes -= (int64_t)n;
-    return true;
+    bool ok = g_write_budget_bytes < 0 || (uint64_t)g_write_budget_bytes >= n;
+    if (ok && g_write_budget_bytes >= 0) g_write_budget_bytes -= (int64_t)n;
+    pthread_mutex_unlock(&g_budget_lock);
+    if (!ok) errno = ENOSPC;
+    return ok;
 }
 
 #define READS_UNASKED INT64_MIN /* the environment was not looked at yet */
@@ -220,6 +225,41 @@ EngStatus eng_file_write(const char *path, const void *bytes, size_t n, EngErr *
     if (!status) return eng_writer_commit(&writer, err);
     eng_writer_close(&writer);
     return status;
+}
+
+EngStatus eng_file_read_at(int fd, const char *path, void *bytes, size_t n, uint64_t offset,
+                           EngErr *err)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t got = pread(fd, (char *)bytes + done, n - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0)
+            return ENG_FAIL(err, ENG_IO, "%s: cannot read %zu bytes at %" PRIu64 ": %s", path, n,
+                            offset, strerror(errno));
+        if (!got)
+            return ENG_FAIL(err, ENG_BAD_DATA,
+                            "%s: ends at byte %" PRIu64 ", inside the %zu bytes at %" PRIu64, path,
+                            offset + done, n, offset);
+        done += (size_t)got;
+    }
+    return ENG_OK;
+}
+
+EngStatus eng_file_write_at(int fd, const char *path, const void *bytes, size_t n, uint64_t offset,
+                            EngErr *err)
+{
+    bool ok = charge_budget(n);
+    for (size_t done = 0; ok && done < n;) {
+        ssize_t put = pwrite(fd, (const char *)bytes + done, n - done, (off_t)(offset + done));
+        if (put < 0 && errno == EINTR) continue;
+        ok = put > 0;
+        if (ok) done += (size_t)put;
+    }
+    if (!ok)
+        return ENG_FAIL(err, ENG_IO, "%s: cannot write %zu bytes at %" PRIu64 ": %s", path, n,
+                        offset, strerror(errno));
+    eng_kill_point("write");
+    return ENG_OK;
 }
 
 EngStatus eng_make_dirs(const char *path, EngErr *err)

@@ -39,11 +39,19 @@ EngStatus eng_writer_commit(EngWriter *writer, EngErr *err);
 void eng_writer_close(EngWriter *writer);
 
 EngStatus eng_file_write(const char *path, const void *bytes, size_t n, EngErr *err);
+
+/* n bytes at an offset of an open file, for large files with many writers; path is for the error
+ * text. A read that meets the end of the file: ENG_BAD_DATA, with the size the file has. */
+EngStatus eng_file_read_at(int fd, const char *path, void *bytes, size_t n, uint64_t offset,
+                           EngErr *err);
+EngStatus eng_file_write_at(int fd, const char *path, const void *bytes, size_t n, uint64_t offset,
+                            EngErr *err);
+
 /* Creates path and its parents. */
 EngStatus eng_make_dirs(const char *path, EngErr *err);
 bool eng_file_exists(const char *path);
 
-/* Bytes that may still be written through EngWriter before it reports a full disk; -1: no limit. */
+/* Bytes that may still be written before a full disk is reported; -1: no limit. */
 void eng_file_fail_after(int64_t bytes);
 /* The n-th read of a row store from now fails as a broken device's would (0: none). */
 void eng_file_fail_read_at(int64_t n);
