@@ -65,7 +65,7 @@ typedef struct EngTableSource {
     EngRowFormat format;
     int row_dims;
     int64_t rows;
-    /* JSON object, or its text, with what identifies the content, without the three above; with
+    /* JSON text, an object that identifies the content, without the three above; with
      * `by_content` the key content_sha256 (digest over all checksums) is added. */
     const char *identity;
     bool by_content;
