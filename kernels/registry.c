@@ -17,7 +17,7 @@ static const EngKernel *const *const g_backends[] = {eng_cpu_kernels};
 
 static const char *const g_ops[ENG_OP_COUNT] = {
     [ENG_OP_HASH] = "hash", [ENG_OP_GATHER] = "gather", [ENG_OP_PROJECT] = "project",
-    [ENG_OP_GATE] = "gate", [ENG_OP_CONV] = "conv",
+    [ENG_OP_GATE] = "gate", [ENG_OP_CONV] = "conv",     [ENG_OP_LOOKUP] = "lookup",
 };
 static const char *const g_backend_names[ENG_BACKEND_COUNT] = {
     [ENG_CPU] = "cpu", [ENG_CUDA] = "cuda"};

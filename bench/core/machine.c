@@ -183,7 +183,8 @@ static bool is_list(const char *object)
     return false;
 }
 
-/* Objects are named after the operation they serve; those that are not, serve all. */
+/* Objects are named after the operation they serve; those that are not, serve all. A look-up is
+ * made of gathers and products. */
 static bool serves(const char *object, EngOp op)
 {
     bool any = false;
@@ -191,6 +192,7 @@ static bool serves(const char *object, EngOp op)
         const char *name = eng_op_name((EngOp)i);
         if (strncmp(object, name, strlen(name))) continue;
         if (i == (int)op) return true;
+        if (op == ENG_OP_LOOKUP && (i == ENG_OP_GATHER || i == ENG_OP_PROJECT)) return true;
         any = true;
     }
     return !any && !is_list(object);

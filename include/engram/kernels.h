@@ -25,6 +25,7 @@ typedef enum EngOp {
     ENG_OP_PROJECT,
     ENG_OP_GATE,
     ENG_OP_CONV,
+    ENG_OP_LOOKUP, /* gather and project in one */
     ENG_OP_COUNT
 } EngOp;
 
@@ -89,6 +90,19 @@ typedef struct EngConvProblem {
     const float *conv_weight; /* [streams * hidden, kernel], tap kernel-1 is the newest token */
 } EngConvProblem;
 
+/* out[T, n] = decode(table[rows]) . w[n, k]^T with k = columns * row_dims: gather and project as
+ * one operation (facts sections 5 and 6, steps 1-2). Rows of fp8 formats and bf16 enter with their
+ * exact values, others rounded to bf16; f32 accumulation. */
+typedef struct EngLookupProblem {
+    EngTable table;
+    int columns;    /* rows per token */
+    int64_t tokens; /* T */
+    int n;
+    EngDtype weights, out; /* and what follows, as in EngProjectProblem */
+    const uint8_t *w;
+    const uint8_t *w_scales;
+} EngLookupProblem;
+
 /* Parameters of a variant that a search may set (see EngTunable). */
 #define ENG_MAX_TUNABLES 4
 
@@ -102,6 +116,7 @@ typedef struct EngProblem {
         EngProjectProblem project;
         EngGateProblem gate;
         EngConvProblem conv;
+        EngLookupProblem lookup;
     } u;
 } EngProblem;
 
@@ -151,6 +166,12 @@ typedef struct EngConvArgs {
     float *out;   /* [tokens, streams, hidden] */
 } EngConvArgs;
 
+typedef struct EngLookupArgs {
+    const int64_t *rows; /* as in EngGatherArgs */
+    int64_t row_stride;
+    void *out; /* [tokens, n] */
+} EngLookupArgs;
+
 typedef struct EngArgs {
     union {
         EngHashArgs hash;
@@ -158,6 +179,7 @@ typedef struct EngArgs {
         EngProjectArgs project;
         EngGateArgs gate;
         EngConvArgs conv;
+        EngLookupArgs lookup;
     } u;
 } EngArgs;
 

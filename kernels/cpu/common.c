@@ -155,3 +155,56 @@ void eng_cpu_conv_cost(const EngProblem *problem, EngCost *cost)
     cost->read_bytes = 4 * (values + state + width * (p->kernel + 1));
     cost->write_bytes = 4 * (values + state);
 }
+
+EngProblem eng_cpu_lookup_gather(const EngProblem *problem, EngDtype x)
+{
+    const EngLookupProblem *p = &problem->u.lookup;
+    return (EngProblem){
+        .op = ENG_OP_GATHER,
+        .threads = problem->threads,
+        .u.gather = {.table = p->table, .columns = p->columns, .tokens = p->tokens, .out = x}};
+}
+
+EngProblem eng_cpu_lookup_project(const EngProblem *problem, EngDtype x)
+{
+    const EngLookupProblem *p = &problem->u.lookup;
+    EngProblem project = {.op = ENG_OP_PROJECT,
+                          .threads = problem->threads,
+                          .u.project = {.tokens = p->tokens,
+                                        .n = p->n,
+                                        .k = p->columns * p->table.row_dims,
+                                        .x = x,
+                                        .weights = p->weights,
+                                        .out = p->out,
+                                        .w = p->w,
+                                        .w_scales = p->w_scales}};
+    memcpy(project.tuned, problem->tuned, sizeof project.tuned);
+    return project;
+}
+
+EngStatus eng_cpu_lookup_supports(const EngProblem *problem, EngErr *why)
+{
+    const EngLookupProblem *p = &problem->u.lookup;
+    EngProblem gather = eng_cpu_lookup_gather(problem, ENG_BF16);
+    EngStatus status = eng_cpu_gather_supports(&gather, why);
+    if (status) return status;
+    if ((int64_t)p->columns * p->table.row_dims > INT32_MAX)
+        return ENG_FAIL(why, ENG_UNSUPPORTED, "%d columns of %d values are too many inputs",
+                        p->columns, p->table.row_dims);
+    EngProblem project = eng_cpu_lookup_project(problem, ENG_BF16);
+    return eng_cpu_project_supports(&project, why);
+}
+
+void eng_cpu_lookup_cost(const EngProblem *problem, EngCost *cost)
+{
+    EngProblem gather = eng_cpu_lookup_gather(problem, ENG_BF16);
+    EngProblem project = eng_cpu_lookup_project(problem, ENG_BF16);
+    EngCost rows, weights;
+    eng_cpu_gather_cost(&gather, &rows);
+    project.u.project.tokens = 0;
+    eng_cpu_project_cost(&project, &weights);
+    project.u.project.tokens = problem->u.lookup.tokens;
+    eng_cpu_project_cost(&project, cost);
+    cost->flops += rows.flops;
+    cost->read_bytes = rows.read_bytes + weights.read_bytes;
+}

@@ -27,12 +27,19 @@ EngStatus eng_cpu_gather_supports(const EngProblem *problem, EngErr *why);
 EngStatus eng_cpu_project_supports(const EngProblem *problem, EngErr *why);
 EngStatus eng_cpu_gate_supports(const EngProblem *problem, EngErr *why);
 EngStatus eng_cpu_conv_supports(const EngProblem *problem, EngErr *why);
+EngStatus eng_cpu_lookup_supports(const EngProblem *problem, EngErr *why);
 
 /* Gather: row ids are not counted (gather bandwidth is logical row bytes over time). */
 void eng_cpu_gather_cost(const EngProblem *problem, EngCost *cost);
 void eng_cpu_project_cost(const EngProblem *problem, EngCost *cost);
 void eng_cpu_gate_cost(const EngProblem *problem, EngCost *cost);
 void eng_cpu_conv_cost(const EngProblem *problem, EngCost *cost);
+/* Rows and weights read, outputs written: nothing for what lies between gather and product. */
+void eng_cpu_lookup_cost(const EngProblem *problem, EngCost *cost);
+
+/* The gather and the product that a look-up is made of, with x as the type between them. */
+EngProblem eng_cpu_lookup_gather(const EngProblem *problem, EngDtype x);
+EngProblem eng_cpu_lookup_project(const EngProblem *problem, EngDtype x);
 
 /* Part `index` of `parts` of [0, total): contiguous, sizes differ by one at most. */
 static inline void eng_cpu_share(int64_t total, int parts, int index, int64_t *from, int64_t *to)

@@ -6,6 +6,7 @@
 #include "kernels/cpu/gather.h"
 #include "kernels/cpu/hash.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/lookup.h"
 #include "kernels/cpu/project.h"
 
 const EngKernel *const eng_cpu_kernels[] = {
@@ -55,6 +56,16 @@ const EngKernel *const eng_cpu_kernels[] = {
     &eng_cpu_gate_roof_ahead,
 
     &eng_cpu_conv_portable,
+
+    &eng_cpu_lookup_portable,
+#if ENG_X86
+    &eng_cpu_lookup_avx2,
+    &eng_cpu_lookup_avx512,
+    &eng_cpu_lookup_avx512_fused,
+#endif
+    &eng_cpu_lookup_onednn_bf16,
+    &eng_cpu_lookup_onednn_bf16_ip,
+    &eng_cpu_lookup_onednn_f32,
 
     NULL,
 };

@@ -34,40 +34,46 @@ static bool streams(const EngGatherLoop *loop, size_t stream_from)
     return bytes >= stream_from && loop->out_bytes % 64 == 0 && (uintptr_t)loop->out % 64 == 0;
 }
 
-void eng_cpu_gather_parts(const EngProblem *problem, const EngGatherArgs *args,
-                          EngGatherPartFn *part, const void *state, size_t stream_from)
+EngGatherLoop eng_cpu_gather_loop(const EngTable *table, int columns)
 {
-    const EngGatherProblem *p = &problem->u.gather;
-    const EngTable *table = &p->table;
-    int dims = table->row_dims, threads = problem->threads;
+    int dims = table->row_dims;
     size_t offset = eng_row_scale_offset(table->format, dims);
-    EngGatherLoop shared = {
+    EngGatherLoop loop = {
         .values = table->values,
         .scales = table->scales,
         .stride = eng_row_stride_bytes(table->format, dims),
         .scale_stride = eng_row_scale_bytes(table->format, dims),
         .row_bytes = eng_row_value_bytes(table->format, dims),
         .scale_bytes = eng_row_scale_bytes(table->format, dims),
-        .rows = args->rows,
-        .row_stride = args->row_stride,
-        .columns = p->columns,
+        .columns = columns,
         .dims = dims,
         .groups = eng_row_has_groups(table->format) ? dims / ENG_SCALE_GROUP : 0,
-        .out = args->out,
-        .out_bytes = eng_dtype_bytes(p->out, (size_t)dims),
-        .state = state,
-        .burst = (unsigned)problem->tuned[0],
-        .ahead = (unsigned)problem->tuned[1],
     };
-    shared.lines = (int)((shared.row_bytes + 63) / 64);
-    shared.tail = crosses(table->values, shared.stride, shared.row_bytes) ||
-                  crosses(table->scales, shared.scale_bytes, shared.scale_bytes);
+    loop.lines = (int)((loop.row_bytes + 63) / 64);
+    loop.tail = crosses(table->values, loop.stride, loop.row_bytes) ||
+                crosses(table->scales, loop.scale_bytes, loop.scale_bytes);
     if (offset) {
-        shared.scales = table->values + offset;
-        shared.scale_stride = shared.stride;
-    } else if (!shared.scale_bytes) {
-        shared.scales = NULL;
+        loop.scales = table->values + offset;
+        loop.scale_stride = loop.stride;
+    } else if (!loop.scale_bytes) {
+        loop.scales = NULL;
     }
+    return loop;
+}
+
+void eng_cpu_gather_parts(const EngProblem *problem, const EngGatherArgs *args,
+                          EngGatherPartFn *part, const void *state, size_t stream_from)
+{
+    const EngGatherProblem *p = &problem->u.gather;
+    int threads = problem->threads;
+    EngGatherLoop shared = eng_cpu_gather_loop(&p->table, p->columns);
+    shared.rows = args->rows;
+    shared.row_stride = args->row_stride;
+    shared.out = args->out;
+    shared.out_bytes = eng_dtype_bytes(p->out, (size_t)p->table.row_dims);
+    shared.state = state;
+    shared.burst = (unsigned)problem->tuned[0];
+    shared.ahead = (unsigned)problem->tuned[1];
     if (p->out == ENG_FP8) {
         shared.out_scales = args->out_scales;
         shared.out_scale_bytes = (size_t)shared.groups;

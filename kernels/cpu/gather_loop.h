@@ -48,6 +48,9 @@ typedef void EngGatherPartFn(const EngGatherLoop *loop);
 /* Settings that any variant of these parts takes; see EngGatherLoop. */
 extern const EngTunable eng_cpu_gather_tunables[];
 
+/* What a loop over rows of this table is told of them; nothing of output and threads. */
+EngGatherLoop eng_cpu_gather_loop(const EngTable *table, int columns);
+
 /* Cuts the problem among threads and calls `part` in each. `state` goes to the row function;
  * stream_from: output bytes of a thread from which rows are stored past the cache. */
 void eng_cpu_gather_parts(const EngProblem *problem, const EngGatherArgs *args,

@@ -185,7 +185,7 @@ typedef struct State {
     bool direct;
     int n_tiles;    /* tiles of tokens: sizes differ by one at most */
     float *x;       /* per tile of m tokens: [k, m] */
-    uint8_t *exact; /* [tokens], 1: computed by eng_project_exact */
+    uint8_t *exact; /* [tokens], 1: computed in double precision */
     uint16_t *rows; /* [threads, k] scratch */
     double *wide;   /* [threads, 2 * k] scratch */
     float *panel;   /* [threads, CHUNK * 32, 32] */
@@ -262,13 +262,14 @@ static void pack_x(const EngProjectProblem *p, const EngProjectArgs *args, const
     int64_t from, to, first;
     size_t k = (size_t)p->k;
     uint16_t *row = state->rows + (size_t)index * k;
+    EngSafeRange range = eng_project_safe_range(state->weights, p->k);
     eng_cpu_share(p->tokens, parts, index, &from, &to);
     for (int i = 0; i < state->n_tiles; i++) {
         int count = tile_at(p, state, i, &first);
         for (int64_t t = first; t < first + count; t++) {
             if (t < from || t >= to) continue;
             float *x = state->x + (size_t)first * k + (size_t)(t - first);
-            state->exact[t] = !eng_project_x_bf16(p, args, t, state->weights, row);
+            state->exact[t] = !eng_project_x_bf16(p, args, t, range, row);
             for (size_t j = 0; j < k; j++) x[j * (size_t)count] = eng_cpu_f32_of_bf16(row[j]);
         }
     }
@@ -331,6 +332,7 @@ static EngStatus run(void *opaque, const EngProblem *problem, const EngArgs *arg
 {
     const EngProjectProblem *p = &problem->u.project;
     const State *state = opaque;
+    const EngExactX x = {p, &args->u.project};
     int threads = problem->threads;
     (void)err;
     if (!p->tokens) return ENG_OK;
@@ -345,7 +347,8 @@ static EngStatus run(void *opaque, const EngProblem *problem, const EngArgs *arg
             run_direct(p, &args->u.project, state, from, to);
         else
             run_blocks(p, &args->u.project, state, from, to, thread);
-        eng_project_run_exact(p, &args->u.project, state->weights, state->exact, from, to,
+        eng_project_run_exact(p, eng_project_exact_x, &x, args->u.project.out, state->weights,
+                              state->exact, from, to,
                               state->wide + (size_t)thread * 2 * (size_t)p->k);
     }
     return ENG_OK;

@@ -14,7 +14,7 @@
 #include "kernels/cpu/common.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/project.h"
-#include "kernels/cpu/project_tiles.h"
+#include "kernels/cpu/project_avx512.h"
 
 #include "base/mem.h"
 
@@ -33,7 +33,7 @@
 
 /* What `engram tune` may change. The defaults are the best of a search at 25,600 x 6,144. */
 enum { AHEAD, CHUNK, BLOCK, GROUPS };
-static const EngTunable g_tunables[] = {
+const EngTunable eng_project_avx512_tunables[] = {
     {"ahead", 1, 4096, 128, "16,32,64,128,256", "lines of weights asked for early"},
     {"chunk", 1, 64, 0, "8,12,16,24,32,48", "tiles of 32 inputs expanded at a time"},
     {"block", 32, 4096, 128, "64,96,128,256", "tokens between two expansions"},
@@ -255,21 +255,15 @@ static Product *const g_plain[] = {FOR_10(PLAIN) PLAIN(11) PLAIN(12) PLAIN(13) P
 /* ---- a problem ---------------------------------------------------------------------------------
  */
 
-/* Tokens of a register tile. The first of a block of tokens is a fused one. */
-typedef struct TokenTile {
-    int64_t first;
-    int count;
-    bool starts_block;
-} TokenTile;
-
 typedef struct State {
     const EngWeightTiles *weights;
-    TokenTile *tiles;
+    EngTokenTile *tiles;
     int n_tiles;
     bool direct;
-    uint32_t *x;     /* per tile of m tokens: [k / 2, m] pairs */
-    uint8_t *exact;  /* [tokens], 1: computed by eng_project_exact */
-    uint16_t *rows;  /* [threads, k] scratch */
+    uint32_t *x; /* see EngPackedX, and so are exact, any_exact and rows */
+    uint8_t *exact;
+    bool any_exact;
+    uint16_t *rows;
     double *wide;    /* [threads, 2 * k] scratch */
     uint32_t *panel; /* [threads, chunk * 16, 32] */
     float *kept;     /* [threads, block_groups, tokens of a block, 32] */
@@ -277,7 +271,7 @@ typedef struct State {
     int ahead, chunk, block, block_groups; /* settings */
 } State;
 
-static void destroy(void *opaque)
+void eng_project_avx512_destroy(void *opaque)
 {
     State *state = opaque;
     if (!state) return;
@@ -297,7 +291,7 @@ static void cut_tokens(int64_t tokens, State *state)
 {
     int64_t blocks = (tokens + state->block - 1) / state->block, from, to;
     if (state->direct) {
-        state->tiles[0] = (TokenTile){0, (int)tokens, true};
+        state->tiles[0] = (EngTokenTile){0, (int)tokens, true};
         state->n_tiles = tokens > 0;
         return;
     }
@@ -305,11 +299,11 @@ static void cut_tokens(int64_t tokens, State *state)
         eng_cpu_share(tokens, (int)blocks, (int)b, &from, &to);
         int64_t size = to - from, plain_tiles = (size - FUSED_M + PLAIN_M - 1) / PLAIN_M;
         int64_t first = size / (plain_tiles + 1) < FUSED_M ? size / (plain_tiles + 1) : FUSED_M;
-        state->tiles[state->n_tiles++] = (TokenTile){from, (int)first, true};
+        state->tiles[state->n_tiles++] = (EngTokenTile){from, (int)first, true};
         for (int64_t i = 0; i < plain_tiles; i++) {
             int64_t a, z;
             eng_cpu_share(size - first, (int)plain_tiles, (int)i, &a, &z);
-            state->tiles[state->n_tiles++] = (TokenTile){from + first + a, (int)(z - a), false};
+            state->tiles[state->n_tiles++] = (EngTokenTile){from + first + a, (int)(z - a), false};
         }
         if (size > (int64_t)state->block_tokens) state->block_tokens = (size_t)size;
     }
@@ -346,13 +340,13 @@ static void take_settings(const EngProblem *problem, State *state)
     const EngProjectProblem *p = &problem->u.project;
     const int *tuned = problem->tuned;
     bool whole = (size_t)p->tokens * (size_t)p->k * sizeof(uint16_t) <= WHOLE_X_BYTES;
-    state->ahead = tuned[AHEAD] ? tuned[AHEAD] : g_tunables[AHEAD].def;
+    state->ahead = tuned[AHEAD] ? tuned[AHEAD] : eng_project_avx512_tunables[AHEAD].def;
     state->chunk = tuned[CHUNK] ? tuned[CHUNK] : whole ? 16 : 32;
-    state->block = tuned[BLOCK] ? tuned[BLOCK] : g_tunables[BLOCK].def;
+    state->block = tuned[BLOCK] ? tuned[BLOCK] : eng_project_avx512_tunables[BLOCK].def;
     state->block_groups = tuned[GROUPS] ? tuned[GROUPS] : whole ? 1 : 4;
 }
 
-static EngStatus create(const EngProblem *problem, void **out, EngErr *err)
+EngStatus eng_project_avx512_create(const EngProblem *problem, void **out, EngErr *err)
 {
     const EngProjectProblem *p = &problem->u.project;
     State *state = NULL;
@@ -367,37 +361,33 @@ static EngStatus create(const EngProblem *problem, void **out, EngErr *err)
         status = eng_weight_tiles_acquire(problem, &g_order, false, &state->weights, err);
 done:
     if (status) {
-        destroy(state);
+        eng_project_avx512_destroy(state);
         state = NULL;
     }
     *out = state;
     return status;
 }
 
-/* Token t, one of a tile's, to its places between the others. */
-static void pack_token(const EngProjectProblem *p, const EngProjectArgs *args, const State *state,
-                       const TokenTile *tile, int64_t t, uint16_t *row)
+/* Rows of x: context is an EngExactX. */
+static void pack_x(const void *context, const EngPackedX *x, int parts, int index)
 {
-    size_t pairs = (size_t)p->k / 2, count = (size_t)tile->count;
-    uint32_t *to = state->x + (size_t)tile->first * pairs + (size_t)(t - tile->first);
-    state->exact[t] = !eng_project_x_bf16(p, args, t, state->weights, row);
-    for (size_t i = 0; i < pairs; i++) memcpy(to + i * count, row + 2 * i, sizeof *to);
-}
-
-static void pack_x(const EngProjectProblem *p, const EngProjectArgs *args, const State *state,
-                   int parts, int index)
-{
+    const EngExactX *from_x = context;
     int64_t from, to;
-    uint16_t *row = state->rows + (size_t)index * (size_t)p->k;
-    eng_cpu_share(p->tokens, parts, index, &from, &to);
-    for (const TokenTile *tile = state->tiles; tile < state->tiles + state->n_tiles; tile++)
-        for (int64_t t = tile->first; t < tile->first + tile->count; t++)
-            if (t >= from && t < to) pack_token(p, args, state, tile, t, row);
+    uint16_t *row = x->rows + (size_t)index * (size_t)x->k;
+    eng_cpu_share(x->tokens, parts, index, &from, &to);
+    for (const EngTokenTile *tile = x->tiles; tile < x->tiles + x->n_tiles; tile++)
+        for (int64_t t = tile->first; t < tile->first + tile->count; t++) {
+            if (t < from || t >= to) continue;
+            if (!eng_project_x_bf16(from_x->problem, from_x->args, t, x->safe, row))
+                eng_packed_x_mark(x, t);
+            eng_packed_x_spread(row, (size_t)x->k / 2, (size_t)tile->count,
+                                eng_packed_x_at(x, tile, 0, t - tile->first));
+        }
 }
 
 /* Tokens of `tile`, outputs of `group`, and k tiles k0 .. k0 + k_tiles. */
-static Job job_of(const EngProjectProblem *p, const EngProjectArgs *args, const State *state,
-                  const TokenTile *tile, int64_t group, int k0, int k_tiles)
+static Job job_of(const EngProjectProblem *p, uint8_t *out, const State *state,
+                  const EngTokenTile *tile, int64_t group, int k0, int k_tiles)
 {
     const EngWeightTiles *w = state->weights;
     size_t size = eng_dtype_bytes(p->out, 1), n = (size_t)p->n;
@@ -411,21 +401,20 @@ static Job job_of(const EngProjectProblem *p, const EngProjectArgs *args, const 
                  .x = state->x + x_at,
                  .start = k0 == 0,
                  .end = k0 + k_tiles == w->k_tiles,
-                 .out = (uint8_t *)args->out +
-                        ((size_t)tile->first * n + (size_t)group * ENG_TILE) * size,
+                 .out = out + ((size_t)tile->first * n + (size_t)group * ENG_TILE) * size,
                  .out_stride = n * size,
                  .out_type = p->out};
 }
 
 /* One chunk of a group's weights times the tiles of a block of tokens. Returns the end of these. */
-static const TokenTile *run_chunk(const EngProjectProblem *p, const EngProjectArgs *args,
-                                  const State *state, const TokenTile *block, int64_t group, int k0,
-                                  uint32_t *panel, float *kept)
+static const EngTokenTile *run_chunk(const EngProjectProblem *p, uint8_t *out,
+                                     const State *state, const EngTokenTile *block, int64_t group,
+                                     int k0, uint32_t *panel, float *kept)
 {
     int left = state->weights->k_tiles - k0, k_tiles = left < state->chunk ? left : state->chunk;
-    const TokenTile *tile = block;
+    const EngTokenTile *tile = block;
     for (; tile < state->tiles + state->n_tiles && (tile == block || !tile->starts_block); tile++) {
-        Job job = job_of(p, args, state, tile, group, k0, k_tiles);
+        Job job = job_of(p, out, state, tile, group, k0, k_tiles);
         job.panel = panel;
         job.kept = kept + (size_t)(tile->first - block->first) * ENG_TILE;
         /* The first plain tile fetches the group's next weights for the others. */
@@ -435,57 +424,76 @@ static const TokenTile *run_chunk(const EngProjectProblem *p, const EngProjectAr
     return tile;
 }
 
-static void run_blocks(const EngProjectProblem *p, const EngProjectArgs *args, const State *state,
-                       int64_t from, int64_t to, int thread)
+static void run_blocks(const EngProjectProblem *p, uint8_t *out, const State *state, int64_t from,
+                       int64_t to, int thread)
 {
     uint32_t *panel = state->panel + (size_t)(thread * state->chunk) * PAIRS * ENG_TILE;
     size_t kept_size = state->block_tokens * ENG_TILE;
     float *kept = state->kept + (size_t)(thread * state->block_groups) * kept_size;
-    const TokenTile *block = state->tiles, *next = block;
+    const EngTokenTile *block = state->tiles, *next = block;
     for (; block < state->tiles + state->n_tiles; block = next)
         for (int64_t g0 = from; g0 < to; g0 += state->block_groups)
             for (int k0 = 0; k0 < state->weights->k_tiles; k0 += state->chunk)
                 for (int64_t g = g0; g < to && g < g0 + state->block_groups; g++)
-                    next = run_chunk(p, args, state, block, g, k0, panel,
+                    next = run_chunk(p, out, state, block, g, k0, panel,
                                      kept + (size_t)(g - g0) * kept_size);
 }
 
-static void run_direct(const EngProjectProblem *p, const EngProjectArgs *args, const State *state,
-                       int64_t from, int64_t to)
+static void run_direct(const EngProjectProblem *p, uint8_t *out, const State *state, int64_t from,
+                       int64_t to)
 {
     for (int64_t g = from; g < to; g++) {
-        Job job = job_of(p, args, state, state->tiles, g, 0, state->weights->k_tiles);
+        Job job = job_of(p, out, state, state->tiles, g, 0, state->weights->k_tiles);
         g_direct[p->tokens](&job);
     }
 }
 
-static EngStatus run(void *opaque, const EngProblem *problem, const EngArgs *args, EngErr *err)
+void eng_project_avx512_run(void *opaque, const EngProblem *problem, const EngInputSource *source,
+                            void *out)
 {
     const EngProjectProblem *p = &problem->u.project;
-    const State *state = opaque;
+    State *state = opaque;
     int threads = problem->threads;
-    (void)err;
-    if (!p->tokens) return ENG_OK;
+    if (!p->tokens) return;
+    const EngPackedX x = {.tiles = state->tiles,
+                          .n_tiles = state->n_tiles,
+                          .tokens = p->tokens,
+                          .k = p->k,
+                          .safe = eng_project_safe_range(state->weights, p->k),
+                          .pairs = state->x,
+                          .exact = state->exact,
+                          .rows = state->rows,
+                          .any_exact = &state->any_exact};
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
         int64_t from, to;
         int thread = omp_get_thread_num();
-        pack_x(p, &args->u.project, state, omp_get_num_threads(), thread);
+        source->pack(source->context, &x, omp_get_num_threads(), thread);
 #pragma omp barrier
         eng_cpu_share(state->weights->groups, omp_get_num_threads(), thread, &from, &to);
         if (from < to) {
             if (state->direct)
-                run_direct(p, &args->u.project, state, from, to);
+                run_direct(p, out, state, from, to);
             else
-                run_blocks(p, &args->u.project, state, from, to, thread);
+                run_blocks(p, out, state, from, to, thread);
         }
-        eng_project_run_exact(p, &args->u.project, state->weights, state->exact, from, to,
-                              state->wide + (size_t)thread * 2 * (size_t)p->k);
+        eng_project_run_exact(p, source->exact, source->context, out, state->weights, state->exact,
+                              from, to, state->wide + (size_t)thread * 2 * (size_t)p->k);
     }
+    if (state->any_exact) memset(state->exact, 0, (size_t)p->tokens);
+    state->any_exact = false;
+}
+
+static EngStatus run(void *state, const EngProblem *problem, const EngArgs *args, EngErr *err)
+{
+    EngExactX x = {&problem->u.project, &args->u.project};
+    EngInputSource source = {.pack = pack_x, .exact = eng_project_exact_x, .context = &x};
+    (void)err;
+    eng_project_avx512_run(state, problem, &source, args->u.project.out);
     return ENG_OK;
 }
 
-static EngStatus supports(const EngProblem *problem, EngErr *why)
+EngStatus eng_project_avx512_supports(const EngProblem *problem, EngErr *why)
 {
     EngStatus status = eng_project_tiles_supports(problem, why);
     return status ? status : eng_isa_require(ENG_ISA_AVX512 | ENG_ISA_VBMI | ENG_ISA_BF16, why);
@@ -497,11 +505,11 @@ const EngKernel eng_cpu_project_avx512 = {
     .backend = ENG_CPU,
     .checked = true,
     .summary = "fp8 weights become bf16 in registers and a small panel; bf16 dot instructions",
-    .tunables = g_tunables,
-    .supports = supports,
+    .tunables = eng_project_avx512_tunables,
+    .supports = eng_project_avx512_supports,
     .cost = eng_cpu_project_cost,
-    .create = create,
+    .create = eng_project_avx512_create,
     .run = run,
-    .destroy = destroy,
+    .destroy = eng_project_avx512_destroy,
 };
 #endif

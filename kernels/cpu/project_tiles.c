@@ -260,28 +260,39 @@ static bool plain_groups(const uint8_t *codes, const uint8_t *scales, int groups
     return true;
 }
 
+/* Weights are 2^(min_scale - 136) or more. With every product 2^-102 or more, what is lost below
+ * 2^-126 is under 2^-24 of any of them. And k products of weights below 2^(max_scale - 118) must
+ * add up in f32. */
+EngSafeRange eng_project_safe_range(const EngWeightTiles *tiles, int k)
+{
+    EngSafeRange range = {.low = 136 - 102 - tiles->min_scale + 127,
+                          .high = 118 - tiles->max_scale + 127 + 127};
+    for (int64_t terms = 1; terms < k; terms *= 2) range.high--;
+    return range;
+}
+
+bool eng_project_is_safe(EngSafeRange range, const uint16_t *words, int n, const uint8_t *codes,
+                         const uint8_t *scales)
+{
+    uint16_t least, most;
+    magnitudes(words, n, &least, &most);
+    return least >> 7 >= range.low && most >> 7 < range.high &&
+           (!codes || plain_groups(codes, scales, n / ENG_SCALE_GROUP));
+}
+
 bool eng_project_x_bf16(const EngProjectProblem *p, const EngProjectArgs *args, int64_t t,
-                        const EngWeightTiles *tiles, uint16_t *out)
+                        EngSafeRange range, uint16_t *out)
 {
     size_t k = (size_t)p->k;
-    bool plain = true;
+    const uint8_t *codes = NULL, *scales = NULL;
     if (p->x == ENG_BF16) {
         memcpy(out, (const uint8_t *)args->x + 2 * (size_t)t * k, 2 * k);
     } else {
-        const uint8_t *codes = (const uint8_t *)args->x + (size_t)t * k;
-        const uint8_t *scales = args->x_scales + (size_t)t * (k / ENG_SCALE_GROUP);
-        int groups = p->k / ENG_SCALE_GROUP;
-        plain = plain_groups(codes, scales, groups);
-        eng_cpu_decode_bf16(codes, scales, groups, out);
+        codes = (const uint8_t *)args->x + (size_t)t * k;
+        scales = args->x_scales + (size_t)t * (k / ENG_SCALE_GROUP);
+        eng_cpu_decode_bf16(codes, scales, p->k / ENG_SCALE_GROUP, out);
     }
-    /* Weights are 2^(min_scale - 136) or more. With every product 2^-102 or more, what is lost
-     * below 2^-126 is under 2^-24 of any of them. And k products of weights below 2^(max_scale -
-     * 118) must add up in f32. */
-    uint16_t least, most;
-    magnitudes(out, p->k, &least, &most);
-    int low = 136 - 102 - tiles->min_scale, high = 118 - tiles->max_scale + 127;
-    for (int64_t terms = 1; terms < p->k; terms *= 2) high--;
-    return plain && least >> 7 >= low + 127 && most >> 7 < high + 127;
+    return eng_project_is_safe(range, out, p->k, codes, scales);
 }
 
 static double scale_of(uint8_t byte)
@@ -289,59 +300,69 @@ static double scale_of(uint8_t byte)
     return byte == 255 ? (double)NAN : ldexp(1, byte - 127);
 }
 
-static void widen(const float *values, const uint8_t *scales, int n, double *out)
-{
-    for (int i = 0; i < n; i++) out[i] = values[i] * scale_of(scales[i / ENG_SCALE_GROUP]);
-}
-
-/* e4m3fn codes with their scales in double precision, where every value is exact. */
-static void decode_exact(const uint8_t *codes, const uint8_t *scales, int n, double *out)
+void eng_project_widen_fp8(const uint8_t *codes, const uint8_t *scales, int n, double *out)
 {
     static const uint8_t one = 127;
     for (int i = 0; i < n; i += ENG_SCALE_GROUP) {
         float values[ENG_SCALE_GROUP];
+        double scale = scale_of(scales[i / ENG_SCALE_GROUP]);
         eng_cpu_decode_f32(codes + i, &one, 1, values);
-        widen(values, scales + i / ENG_SCALE_GROUP, ENG_SCALE_GROUP, out + i);
+        for (int j = 0; j < ENG_SCALE_GROUP; j++) out[i + j] = values[j] * scale;
     }
 }
 
-void eng_project_exact(const EngProjectProblem *p, const EngProjectArgs *args, int64_t t, int j0,
-                       int count, double *scratch)
+void eng_project_widen_bf16(const uint8_t *words, int n, double *out)
 {
-    size_t k = (size_t)p->k, groups = k / ENG_SCALE_GROUP;
-    double *x = scratch, *w = scratch + k;
-    if (p->x == ENG_FP8) {
-        decode_exact((const uint8_t *)args->x + (size_t)t * k, args->x_scales + (size_t)t * groups,
-                     p->k, x);
-    } else {
-        const uint8_t *from = (const uint8_t *)args->x + 2 * (size_t)t * k;
-        for (size_t i = 0; i < k; i++) {
-            uint16_t bits;
-            memcpy(&bits, from + 2 * i, sizeof bits);
-            x[i] = eng_cpu_f32_of_bf16(bits);
-        }
+    for (int i = 0; i < n; i++) {
+        uint16_t bits;
+        memcpy(&bits, words + 2 * (size_t)i, sizeof bits);
+        out[i] = eng_cpu_f32_of_bf16(bits);
     }
-    for (size_t j = (size_t)j0; j < (size_t)(j0 + count); j++) {
+}
+
+void eng_project_exact_x(const void *context, int64_t t, double *x)
+{
+    const EngProjectProblem *p = ((const EngExactX *)context)->problem;
+    const EngProjectArgs *args = ((const EngExactX *)context)->args;
+    size_t k = (size_t)p->k;
+    if (p->x == ENG_FP8)
+        eng_project_widen_fp8((const uint8_t *)args->x + (size_t)t * k,
+                              args->x_scales + (size_t)t * (k / ENG_SCALE_GROUP), p->k, x);
+    else
+        eng_project_widen_bf16((const uint8_t *)args->x + 2 * (size_t)t * k, p->k, x);
+}
+
+/* One group's outputs of token t. w: room for a row of weights. */
+static void exact_group(const EngProjectProblem *p, const double *x, int64_t t, int64_t group,
+                        void *out, double *w)
+{
+    size_t k = (size_t)p->k;
+    for (size_t j = (size_t)group * ENG_TILE; j < (size_t)(group + 1) * ENG_TILE; j++) {
         double sum = 0;
-        decode_exact(p->w + j * k, p->w_scales + j / ENG_TILE * groups, p->k, w);
+        eng_project_widen_fp8(p->w + j * k, p->w_scales + j / ENG_TILE * (k / ENG_SCALE_GROUP),
+                              p->k, w);
         for (size_t i = 0; i < k; i++) sum += x[i] * w[i];
-        uint8_t *to = args->out;
         size_t at = (size_t)t * (size_t)p->n + j;
         float value = (float)sum;
         uint16_t bits = eng_cpu_bf16_of(value);
         if (p->out == ENG_BF16)
-            memcpy(to + 2 * at, &bits, sizeof bits);
+            memcpy((uint8_t *)out + 2 * at, &bits, sizeof bits);
         else
-            memcpy(to + 4 * at, &value, sizeof value);
+            memcpy((uint8_t *)out + 4 * at, &value, sizeof value);
     }
 }
 
-void eng_project_run_exact(const EngProjectProblem *p, const EngProjectArgs *args,
-                           const EngWeightTiles *tiles, const uint8_t *exact_tokens, int64_t from,
-                           int64_t to, double *scratch)
+void eng_project_run_exact(const EngProjectProblem *p, EngExactInput *input, const void *context,
+                           void *out, const EngWeightTiles *tiles, const uint8_t *exact_tokens,
+                           int64_t from, int64_t to, double *scratch)
 {
-    for (int64_t t = 0; t < p->tokens; t++)
-        for (int64_t g = from; g < to; g++)
-            if (exact_tokens[t] || tiles->exact[g])
-                eng_project_exact(p, args, t, (int)g * ENG_TILE, ENG_TILE, scratch);
+    for (int64_t t = 0; t < p->tokens; t++) {
+        bool read = false;
+        for (int64_t g = from; g < to; g++) {
+            if (!exact_tokens[t] && !tiles->exact[g]) continue;
+            if (!read) input(context, t, scratch);
+            read = true;
+            exact_group(p, scratch, t, g, out, scratch + p->k);
+        }
+    }
 }

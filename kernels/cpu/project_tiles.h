@@ -5,8 +5,8 @@
  * each other along k, so that a product with few tokens reads one ascending stream per thread.
  *
  * bf16 dot instructions take subnormal operands and results as 0. Groups with a tile whose values
- * could get there (or overflow bf16) are marked: the kernel computes their outputs with
- * eng_project_exact. Likewise tokens with tiny values. Both are rare enough to be slow.
+ * could get there (or overflow bf16) are marked: their outputs are computed in double
+ * precision. Likewise tokens with tiny values. Both are rare enough to be slow.
  */
 #ifndef ENG_KERNELS_CPU_PROJECT_TILES_H
 #define ENG_KERNELS_CPU_PROJECT_TILES_H
@@ -30,7 +30,7 @@ typedef struct EngWeightTiles {
     int groups, k_tiles;
     uint8_t *tiles;           /* [groups, k_tiles, 1024] */
     uint8_t *scales;          /* [groups, k_tiles]; 127 for a tile of zeros */
-    uint8_t *exact;           /* [groups], 1: compute with eng_project_exact */
+    uint8_t *exact;           /* [groups], 1: compute in double precision */
     int min_scale, max_scale; /* of groups that are not exact, and 127 */
 } EngWeightTiles;
 
@@ -49,20 +49,41 @@ void eng_cpu_huge_pages(void *block, size_t bytes);
 /* ENG_OK for problems with fp8 weights that eng_cpu_project_supports accepts. */
 EngStatus eng_project_tiles_supports(const EngProblem *problem, EngErr *why);
 
-/* Token t of x as bf16 bits into out [k]. False when some value is no normal bf16 number or so
- * small that products with weights of scale `min_scale` could be lost: then use eng_project_exact.
- */
+/* Biased exponents that nonzero finite inputs may have, from `low` to below `high`, so that the
+ * fast kernels lose nothing of their products with these weights. */
+typedef struct EngSafeRange {
+    int low, high;
+} EngSafeRange;
+EngSafeRange eng_project_safe_range(const EngWeightTiles *tiles, int k);
+
+/* Whether n values of a token, as bf16 words, are within the range; with the codes and scales that
+ * an fp8 token had (NULL: it had none), whether none was lost in decoding. */
+bool eng_project_is_safe(EngSafeRange range, const uint16_t *words, int n, const uint8_t *codes,
+                         const uint8_t *scales);
+
+/* Token t of x as bf16 words into out [k]. False when it is not safe: then its outputs have to be
+ * exact ones. */
 bool eng_project_x_bf16(const EngProjectProblem *p, const EngProjectArgs *args, int64_t t,
-                        const EngWeightTiles *tiles, uint16_t *out);
+                        EngSafeRange range, uint16_t *out);
 
-/* Outputs j0 .. j0+count of token t in double precision, written to out. scratch: 2 * k doubles. */
-void eng_project_exact(const EngProjectProblem *p, const EngProjectArgs *args, int64_t t, int j0,
-                       int count, double *scratch);
+/* n fp8 codes with their scales, or n bf16 words at any alignment, as doubles. */
+void eng_project_widen_fp8(const uint8_t *codes, const uint8_t *scales, int n, double *out);
+void eng_project_widen_bf16(const uint8_t *words, int n, double *out);
 
-/* Exact outputs of groups from .. to for all tokens that exact_tokens marks, and of the marked
- * groups for all tokens: what a fast kernel may have got wrong. */
-void eng_project_run_exact(const EngProjectProblem *p, const EngProjectArgs *args,
-                           const EngWeightTiles *tiles, const uint8_t *exact_tokens, int64_t from,
-                           int64_t to, double *scratch);
+/* Writes a token's inputs [k] in double precision. */
+typedef void EngExactInput(const void *context, int64_t t, double *x);
+/* The one of a projection: context is an EngExactX. */
+typedef struct EngExactX {
+    const EngProjectProblem *problem;
+    const EngProjectArgs *args;
+} EngExactX;
+EngExactInput eng_project_exact_x;
+
+/* Outputs of groups from .. to, computed in double precision, for all tokens that exact_tokens
+ * marks, and of the marked groups for all tokens: what a fast kernel may have got wrong. out is the
+ * whole product's, scratch 2 * k doubles. */
+void eng_project_run_exact(const EngProjectProblem *p, EngExactInput *input, const void *context,
+                           void *out, const EngWeightTiles *tiles, const uint8_t *exact_tokens,
+                           int64_t from, int64_t to, double *scratch);
 
 #endif
