@@ -139,6 +139,9 @@ EngStatus eng_store_open(const char *path, EngStoreKind kind, const EngStoreOpti
 /* A store over a table that is in memory already and outlives it. */
 EngStatus eng_store_of_table(const EngTable *table, EngStore **store, EngErr *err);
 
+/* What follows is made of other stores and owns them; where making it fails they stay the caller's.
+ */
+
 /* Within a batch, each row is fetched once and copied to its other places. */
 EngStatus eng_store_dedup(EngStore *inner, EngStore **store, EngErr *err);
 

@@ -1,0 +1,229 @@
+/* cache: a bounded cache of rows in front of any store.
+ *
+ * A batch is walked once in order, as if its rows were asked for one after the other, so that
+ * counts are exact. Rows that are there are copied at once, before a later miss can take their
+ * slot. Misses go below in one batch, straight to where the caller wants them, and are then copied
+ * into their slots. A row asked for again while its first request is still to be fetched is a hit
+ * whose copy waits. Tags of rows further on, and rows behind tags that came in, are asked for ahead
+ * of the walk.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "kernels/store/cache_index.h"
+#include "kernels/store/copy.h"
+#include "kernels/store/memory.h"
+#include "kernels/store/pages.h"
+
+#define TAG_AHEAD (2 * ENG_COPY_AHEAD)
+
+typedef struct Late {
+    int64_t from, to; /* slots of the destination */
+} Late;
+
+typedef struct CacheStore {
+    EngStore base;
+    EngStore *inner;
+    EngCacheIndex index;
+    EngRowSizes sizes;
+    EngPages values, scales; /* [capacity] rows, without padding left out: as in a table */
+    uint32_t *pending; /* [capacity] 1 + the place of this batch that fills the slot; 0: filled */
+    int64_t room;
+    int64_t *miss_rows, *miss_to; /* [room] as read() of the inner store takes them */
+    int64_t *miss_slots;          /* [room] of the cache */
+    Late *late;                   /* [room] */
+    EngStoreStats stats;
+} CacheStore;
+
+/* What one walk leaves to do. */
+typedef struct Walk {
+    int64_t misses, late;
+} Walk;
+
+static void drop_room(CacheStore *store)
+{
+    eng_free(store->miss_rows);
+    eng_free(store->miss_to);
+    eng_free(store->miss_slots);
+    eng_free(store->late);
+    store->miss_rows = store->miss_to = store->miss_slots = NULL;
+    store->late = NULL;
+    store->room = 0;
+}
+
+static EngStatus make_room(CacheStore *store, int64_t n, EngErr *err)
+{
+    const char *what = "misses of a batch";
+    size_t count = (size_t)n;
+    if (n <= store->room) return ENG_OK;
+    if (n >= UINT32_MAX) return ENG_FAIL(err, ENG_USAGE, "cache: %lld rows", (long long)n);
+    drop_room(store);
+    EngStatus status =
+        eng_alloc_or((void **)&store->miss_rows, count, sizeof *store->miss_rows, what, err);
+    if (!status)
+        status = eng_alloc_or((void **)&store->miss_to, count, sizeof *store->miss_to, what, err);
+    if (!status)
+        status =
+            eng_alloc_or((void **)&store->miss_slots, count, sizeof *store->miss_slots, what, err);
+    if (!status) status = eng_alloc_or((void **)&store->late, count, sizeof(Late), what, err);
+    if (status)
+        drop_room(store);
+    else
+        store->room = n;
+    return status;
+}
+
+/* i may be negative: the first steps of the pipeline, before the walk begins. */
+static void look_ahead(const CacheStore *store, const int64_t *rows, int64_t i, int64_t n)
+{
+    int64_t tag = i + TAG_AHEAD, row = i + ENG_COPY_AHEAD;
+    if (tag < n) eng_cache_index_prefetch(&store->index, rows[tag]);
+    if (row < 0 || row >= n) return;
+    int64_t slot = eng_cache_index_guess(&store->index, rows[row]);
+    if (slot >= 0) eng_prefetch_row(&store->sizes, store->values.bytes, store->scales.bytes, slot);
+}
+
+static Walk walk(CacheStore *store, const int64_t *rows, const int64_t *slots, int64_t n,
+                 const EngRowsOut *out)
+{
+    Walk w = {0};
+    for (int64_t i = -TAG_AHEAD; i < 0; i++) look_ahead(store, rows, i, n);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t to = slots ? slots[i] : i;
+        bool hit;
+        look_ahead(store, rows, i, n);
+        int64_t slot = eng_cache_index_access(&store->index, rows[i], &hit);
+        if (!hit) {
+            store->miss_rows[w.misses] = rows[i];
+            store->miss_to[w.misses] = to;
+            store->miss_slots[w.misses++] = slot;
+            store->pending[slot] = (uint32_t)w.misses;
+        } else if (w.misses && store->pending[slot]) {
+            store->late[w.late++] = (Late){store->miss_to[store->pending[slot] - 1], to};
+        } else {
+            eng_copy_row(&store->sizes, out->values, out->scales, to, store->values.bytes,
+                         store->scales.bytes, slot);
+        }
+    }
+    return w;
+}
+
+/* Fetched rows into their slots, unless a later row of the batch has taken one over. */
+static void fill_slots(CacheStore *store, const Walk *w, const EngRowsOut *out)
+{
+    for (int64_t m = 0; m < w->misses; m++) {
+        int64_t slot = store->miss_slots[m];
+        if (store->pending[slot] != (uint32_t)m + 1) continue;
+        store->pending[slot] = 0;
+        eng_copy_row(&store->sizes, store->values.bytes, store->scales.bytes, slot, out->values,
+                     out->scales, store->miss_to[m]);
+    }
+    for (int64_t i = 0; i < w->late; i++)
+        eng_copy_row(&store->sizes, out->values, out->scales, store->late[i].to, out->values,
+                     out->scales, store->late[i].from);
+}
+
+static EngStatus read_rows(EngStore *base, const int64_t *rows, const int64_t *slots, int64_t n,
+                           const EngRowsOut *out, EngErr *err)
+{
+    CacheStore *store = (CacheStore *)base;
+    EngStatus status = make_room(store, n, err);
+    if (status) return status;
+    Walk w = walk(store, rows, slots, n, out);
+    if (w.misses)
+        status = store->inner->ops->read(store->inner, store->miss_rows, store->miss_to, w.misses,
+                                         out, err);
+    if (status) { /* slots promised to rows that did not come hold others' bytes */
+        for (int64_t m = 0; m < w.misses; m++) store->pending[store->miss_slots[m]] = 0;
+        eng_cache_index_clear(&store->index);
+        return status;
+    }
+    fill_slots(store, &w, out);
+    store->stats.batches++;
+    store->stats.rows += n;
+    store->stats.bytes_asked += n * (int64_t)(store->sizes.value + store->sizes.scale);
+    return ENG_OK;
+}
+
+static void stats(const EngStore *base, EngStoreStats *out)
+{
+    const CacheStore *store = (const CacheStore *)base;
+    eng_store_stats(store->inner, out);
+    out->batches = store->stats.batches;
+    out->rows = store->stats.rows;
+    out->bytes_asked = store->stats.bytes_asked;
+    out->hits += store->index.hits;
+    out->misses += store->index.misses;
+    out->evictions += store->index.evictions;
+    out->memory_bytes +=
+        (int64_t)(store->values.n + store->scales.n + eng_cache_index_bytes(&store->index) +
+                  (size_t)store->index.capacity * sizeof *store->pending +
+                  (size_t)store->room * (3 * sizeof(int64_t) + sizeof(Late)));
+}
+
+static void reset_stats(EngStore *base)
+{
+    CacheStore *store = (CacheStore *)base;
+    store->stats = (EngStoreStats){0};
+    store->index.hits = store->index.misses = store->index.evictions = 0;
+    eng_store_reset_stats(store->inner);
+}
+
+/* All but the store below. */
+static void free_cache(CacheStore *store)
+{
+    drop_room(store);
+    eng_cache_index_fini(&store->index);
+    eng_free(store->pending);
+    eng_pages_unmap(&store->values);
+    eng_pages_unmap(&store->scales);
+    eng_free(store);
+}
+
+static void destroy(EngStore *base)
+{
+    CacheStore *store = (CacheStore *)base;
+    eng_store_destroy(store->inner);
+    free_cache(store);
+}
+
+static const EngStoreOps g_ops = {
+    .name = "cache",
+    .read = read_rows,
+    .stats = stats,
+    .reset_stats = reset_stats,
+    .destroy = destroy,
+};
+
+static EngStatus map_rows(CacheStore *store, EngErr *err)
+{
+    size_t n = (size_t)store->index.capacity, values, scales;
+    if (!eng_mul_size(n, store->sizes.stride, &values) ||
+        !eng_mul_size(n, store->sizes.scale, &scales))
+        return ENG_FAIL(err, ENG_NO_MEMORY, "a cache of %zu rows does not fit memory", n);
+    EngStatus status = eng_memory_check(values + scales, "cache", err);
+    if (!status) status = eng_pages_map(&store->values, values, ENG_PAGES_HUGE, err);
+    if (!status && scales) status = eng_pages_map(&store->scales, scales, ENG_PAGES_HUGE, err);
+    if (!status)
+        status = eng_alloc_or((void **)&store->pending, n, sizeof *store->pending, "cache", err);
+    return status;
+}
+
+EngStatus eng_store_cache(EngStore *inner, const EngCacheOptions *options, EngStore **out,
+                          EngErr *err)
+{
+    CacheStore *store;
+    EngStatus status = eng_alloc_or((void **)&store, 1, sizeof *store, "cache store", err);
+    if (status) return status;
+    store->base = *inner;
+    store->base.ops = &g_ops;
+    store->inner = inner;
+    store->sizes = eng_row_sizes(inner->format, inner->row_dims);
+    status = eng_cache_index_init(&store->index, options, err);
+    if (!status) status = map_rows(store, err);
+    if (status)
+        free_cache(store);
+    else
+        *out = &store->base;
+    return status;
+}
