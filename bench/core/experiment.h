@@ -2,9 +2,9 @@
  * (plan, ledger, runner) knows nothing else of it. Implementations live in bench/experiments/, one
  * file per question.
  *
- * Life of a point inside a worker process: setup -> verify -> (run, observe) x samples -> teardown.
- * run() is one inner iteration and is all that the timed window holds; the harness repeats it
- * `inner` times, reads the clocks around it and then calls observe() outside the window.
+ * Life of a point inside a worker process: setup -> verify -> (prepare, run, observe) x samples ->
+ * teardown. run() is one inner iteration and is all that the timed window holds; the harness
+ * repeats it `inner` times, reads the clocks around it and then calls observe() outside the window.
  */
 #ifndef ENG_BENCH_EXPERIMENT_H
 #define ENG_BENCH_EXPERIMENT_H
@@ -135,6 +135,9 @@ struct EngExperiment {
     /* Estimated nanoseconds of one run(), for the ETA and the order of blocks. */
     double (*estimate_ns)(const EngPoint *point);
     EngStatus (*setup)(const EngBench *bench, const EngPoint *point, void **state, EngErr *err);
+    /* Before each timed window, and outside it: puts the machine into the state that the point is
+     * about (a file out of the page cache). NULL: nothing to do. */
+    EngStatus (*prepare)(void *state, EngErr *err);
     EngStatus (*run)(void *state, EngErr *err);
     /* Runs once and compares with the oracle. NULL only for experiments that are oracles
      * themselves. */
