@@ -9,6 +9,7 @@
 #ifndef ENG_BENCH_TRACE_NSYS_FILE_H
 #define ENG_BENCH_TRACE_NSYS_FILE_H
 
+#include <stdbool.h>
 #include <engram/status.h>
 #include "bench/trace/nsys_rows.h"
 
@@ -22,7 +23,7 @@ typedef struct EngNsysSession {
     const char *version;     /* of this program */
     const char *const *argv; /* what was recorded, NULL-terminated */
     int64_t pid;             /* of argv's process, 0: unknown */
-    const char *sources;     /* "NvtxEvents" or "NvtxEvents,Cuda" */
+    bool cuda;               /* GPU work was recorded too */
 } EngNsysSession;
 
 typedef struct EngNsys EngNsys;
