@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "bench/core/db_stopping.h"
 #include "bench/core/machine.h"
 #include "bench/core/stats.h"
 #include "bench/core/worker.h"
@@ -23,6 +24,7 @@
 typedef struct Active {
     const EngLedgerPoint *ledger;
     bool ended;
+    EngStop stop; /* it has enough samples */
     int64_t n_samples;
     double *cpu_ns, *wall_ns; /* per inner iteration, of this call's samples: for the roof */
     int n_times, room;
@@ -34,9 +36,9 @@ typedef struct Block {
     Active *active;
     int n_active;
     EngWorkerMessage message;
-    char stop_reason[64];
-    bool verified; /* once per block and call: the code is the same in every lifetime */
-    int current;   /* point the worker is in, -1: none */
+    EngWorkerNote note; /* of the last whole segment */
+    bool verified;      /* once per block and call: the code is the same in every lifetime */
+    int current;        /* point the worker is in, -1: none */
     char phase[64];
 } Block;
 
@@ -58,6 +60,7 @@ static EngSampleId sample_id(const Block *block, const Active *active, int segme
 /* ---- outcomes ----------------------------------------------------------------------------------
  */
 
+/* reason: why skipped, failed or wrong; of a measured point, why sampling ended. */
 static EngStatus end_point(Block *block, Active *active, EngOutcome outcome, const char *reason,
                            EngErr *err)
 {
@@ -76,7 +79,7 @@ static EngStatus end_point(Block *block, Active *active, EngOutcome outcome, con
                  eng_outcome_name(outcome), reason);
     return eng_db_point_done(block->context->db, block->ledger->block_id,
                              active->ledger->plan->point_key, outcome, measured ? NULL : reason,
-                             measured ? block->stop_reason : NULL, err);
+                             measured ? reason : NULL, err);
 }
 
 static EngOutcome outcome_of(EngStatus status)
@@ -145,8 +148,7 @@ static EngStatus handle_message(Block *block, EngWorker *worker, Active **points
                                     m->histogram.stream, m->histogram.scale, m->histogram.lo,
                                     m->histogram.hi, m->histogram.counts, m->histogram.n_bins, err);
     case ENG_WORKER_DONE:
-        snprintf(block->stop_reason, sizeof block->stop_reason, "%.*s",
-                 (int)sizeof block->stop_reason - 1, m->text);
+        block->note = m->note;
         *done = true;
         return ENG_OK;
     case ENG_WORKER_READY: /* of paced workers only */
@@ -213,6 +215,21 @@ static EngStatus blame(Block *block, Active **points, int n, const char *how, En
     return status;
 }
 
+/* How the worker sampled joins the evidence, a JSON object. */
+static void add_note(const EngWorkerNote *note, char *evidence, size_t size)
+{
+    size_t used = strlen(evidence);
+    if (used < 3) return; /* "{}": it did not fit */
+    int n = snprintf(evidence + used - 1, size - used + 1,
+                     ",\"sampling\":{\"clock_step_ns\":%lld,\"empty_window_ns\":%lld,"
+                     "\"sample_ns\":%lld,\"flush_bytes\":%lld,\"warmed_up\":%d,"
+                     "\"unstable\":%d}}",
+                     (long long)note->timer.step_ns, (long long)note->timer.empty_ns,
+                     (long long)note->length_ns, (long long)note->flush_bytes, note->points,
+                     note->unstable);
+    if (n < 0 || (size_t)n > size - used) snprintf(evidence + used - 1, 2, "}");
+}
+
 /* One worker lifetime; `ordinal` counts them, and *whole says that the worker reached its end. */
 static EngStatus run_segment(Block *block, int ordinal, int pairs, bool *whole, EngErr *err)
 {
@@ -257,6 +274,7 @@ static EngStatus run_segment(Block *block, int ordinal, int pairs, bool *whole, 
     if (status) goto out;
     eng_evidence_read(&after);
     eng_evidence_delta_json(&before, &after, evidence, sizeof evidence);
+    if (*whole) add_note(&block->note, evidence, sizeof evidence);
     if (lost == ENG_IO)
         snprintf(how, sizeof how, "no answer for %lld s (killed)",
                  (long long)(eng_worker_hang_ns() / 1000000000));
@@ -334,14 +352,48 @@ static bool has_named(const Block *block)
     return false;
 }
 
+/* Ends the points that have enough samples by the block's rule; the others go on, with the roofs.
+ * When that is all of them, finish() ends them, after the roofs are stored: *over. */
+static EngStatus apply_rule(Block *block, bool *over, EngErr *err)
+{
+    const char *clock = eng_judging_clock(block->ledger->experiment);
+    EngStatus status = ENG_OK;
+    if (!block->ledger->settings.precision || !clock) return ENG_OK;
+    *over = true;
+    for (int i = 0; i < block->n_active && !status; i++) {
+        Active *a = &block->active[i];
+        if (a->ended || a->ledger->plan->is_roof) continue;
+        status =
+            eng_db_stop(block->context->db, block->ledger, a->ledger->plan, clock, &a->stop, err);
+        *over = *over && a->stop;
+    }
+    for (int i = 0; i < block->n_active && !status && !*over; i++) {
+        Active *a = &block->active[i];
+        if (!a->ended && a->stop)
+            status = end_point(block, a, ENG_OUTCOME_MEASURED, eng_stop_name(a->stop), err);
+    }
+    return status;
+}
+
+/* Only the budget keeps a point from its pairs: a broken segment's are taken anew. */
+static const char *stop_reason(const Block *block, const Active *active)
+{
+    const EngLedgerBlock *l = block->ledger;
+    if (active->stop) return eng_stop_name(active->stop);
+    bool all = l->experiment->counted ||
+               active->n_samples >= (int64_t)l->segments_wanted * l->pairs_wanted;
+    return all || !l->settings.budget_ms ? "pairs reached" : "time budget";
+}
+
 static EngStatus finish(Block *block, EngErr *err)
 {
     EngStatus status = store_roofs(block, err);
     for (int i = 0; i < block->n_active && !status; i++) {
         Active *a = &block->active[i];
         if (a->ended || a->ledger->plan->is_roof) continue;
-        status = a->n_samples ? end_point(block, a, ENG_OUTCOME_MEASURED, NULL, err)
-                              : end_point(block, a, ENG_OUTCOME_FAILED, "no sample was taken", err);
+        status = a->n_samples
+                     ? end_point(block, a, ENG_OUTCOME_MEASURED, stop_reason(block, a), err)
+                     : end_point(block, a, ENG_OUTCOME_FAILED, "no sample was taken", err);
     }
     return status ? status : eng_db_block_done(block->context->db, block->ledger->block_id, err);
 }
@@ -390,12 +442,14 @@ EngStatus eng_block_run(const EngBlockContext *context, const EngLedgerBlock *le
     int pairs = ledger->experiment->counted ? 1 : ledger->pairs_wanted;
     int64_t owed = pairs_owed(block);
     int ordinal = ledger->segments_done + ledger->segments_broken;
-    for (; owed > 0 && !status && has_named(block); ordinal++) {
+    bool over = false;
+    for (; owed > 0 && !over && !status && has_named(block); ordinal++) {
         bool whole;
         int64_t before = fewest_samples(block);
         int n = owed < pairs ? (int)owed : pairs;
         status = run_segment(block, ordinal, n, &whole, err);
         owed -= whole ? n : fewest_samples(block) - before;
+        if (!status && owed > 0) status = apply_rule(block, &over, err);
     }
     if (!status) status = finish(block, err);
 out:

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ENG_EVIDENCE_BYTES 1024 /* room that eng_evidence_delta_json needs */
+#define ENG_EVIDENCE_BYTES 1536 /* room that eng_evidence_delta_json needs */
 
 typedef struct EngEvidence {
     int64_t steal_ticks; /* of the machine */

@@ -359,10 +359,14 @@ static EngStatus block_of(Expansion *x, const EngSweepSection *section, const En
 {
     const EngExperiment *experiment = section->experiment;
     const EngSweepSettings *s = &section->settings;
-    char key[ENG_KEY_HEX], rest[320];
+    char key[ENG_KEY_HEX], rest[384];
     const char *compare = section->compare_text;
-    snprintf(rest, sizeof rest, "compare=%s\npairs=%d\nsegments=%d\nbudget_ms=%lld\nseed=%llu\n",
-             compare, s->pairs, s->segments, (long long)s->budget_ms, (unsigned long long)s->seed);
+    int length = snprintf(
+        rest, sizeof rest, "compare=%s\npairs=%d\nsegments=%d\nbudget_ms=%lld\nseed=%llu\n",
+        compare, s->pairs, s->segments, (long long)s->budget_ms, (unsigned long long)s->seed);
+    if (s->precision) /* named only then: block seeds of older sweeps stay */
+        snprintf(rest + length, sizeof rest - (size_t)length, "precision=%d\nsettled=%d\n",
+                 s->precision, s->settled);
     EngStatus status = eng_plan_axes_key(point, section->compare_mask, rest, &x->text, key, x->err);
     if (status) return status;
     Block *block = eng_key_table_get(&x->blocks, key);

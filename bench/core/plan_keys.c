@@ -113,10 +113,12 @@ EngStatus eng_plan_settings_key(EngPlan *plan, EngErr *err)
         const EngSweepSettings *s = &block->settings;
         for (int i = 0; i < block->n_points && !status; i++) {
             if (block->points[i]->is_roof) continue;
-            lines[n] =
-                eng_arena_printf(plan->arena, "%s %s %d %d %lld %llu\n",
-                                 block->points[i]->point_key, block->compare_axis, s->pairs,
-                                 s->segments, (long long)s->budget_ms, (unsigned long long)s->seed);
+            char rule[48] = "";
+            if (s->precision) snprintf(rule, sizeof rule, " %d %d", s->precision, s->settled);
+            lines[n] = eng_arena_printf(plan->arena, "%s %s %d %d %lld %llu%s\n",
+                                        block->points[i]->point_key, block->compare_axis, s->pairs,
+                                        s->segments, (long long)s->budget_ms,
+                                        (unsigned long long)s->seed, rule);
             if (!lines[n++]) status = ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for the plan");
         }
     }

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "bench/core/stats.h"
 
 /* The CPU-time clock of one thread of ours, as the kernel numbers it (see clock_getcpuclockid; the
  * low bits say "per thread" and "scheduler time"). pthread_getcpuclockid needs a pthread_t, which
@@ -54,6 +55,35 @@ int64_t eng_cpu_clock_step_ns(void)
         if (!least || to - from < least) least = to - from;
     }
     return least;
+}
+
+EngTimer eng_timer_measure(void)
+{
+    enum { TRIES = 31 };
+    double empty[TRIES];
+    int64_t wall_step = 0;
+    for (int i = 0; i < TRIES; i++) {
+        EngTeamClock team;
+        int64_t from = eng_now_ns(), to = from;
+        while (to == from) to = eng_now_ns();
+        if (!wall_step || to - from < wall_step) wall_step = to - from;
+        eng_team_clock_start(&team);
+        int64_t wall = eng_now_ns();
+        wall = eng_now_ns() - wall;
+        int64_t cpu = eng_team_clock_stop(&team);
+        empty[i] = (double)(cpu > wall ? cpu : wall);
+    }
+    int64_t cpu_step = eng_cpu_clock_step_ns();
+    return (EngTimer){.step_ns = cpu_step > wall_step ? cpu_step : wall_step,
+                      .empty_ns = (int64_t)eng_median_in_place(empty, TRIES).median};
+}
+
+int64_t eng_sample_length_ns(const EngTimer *timer, int64_t wanted_ns)
+{
+    const int64_t times = 500, most = 20000000;
+    int64_t unresolved = timer->step_ns > timer->empty_ns ? timer->step_ns : timer->empty_ns;
+    int64_t least = unresolved > most / times ? most : unresolved * times;
+    return wanted_ns > least ? wanted_ns : least;
 }
 
 int64_t eng_inner_iterations(double each_ns, int64_t target_ns)

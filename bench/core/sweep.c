@@ -2,10 +2,12 @@
  * command line; the effective sweep as text. See sweep.h and sweeps/README.md. */
 #include "bench/core/sweep.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "bench/core/stopping.h"
 #include "bench/core/sweep_parts.h"
 #include "kernels/address/normalize.h"
 
@@ -13,16 +15,19 @@
 #define MAX_POINTS  1000000 /* of a sweep, before `where`: more would be planned for hours */
 #define WRAP_BYTES  96      /* of effective text */
 
+#define MOST_SHARE  5000 /* 50 % */
+
 const EngSweepSettings eng_sweep_defaults = {.pairs = 10, .segments = 3, .budget_ms = 0, .seed = 1};
 
-static const char *const setting_keys[] = {"pairs", "segments", "budget_ms", "seed"};
-#define N_SETTINGS 4
-static const char *const section_keys[] = {"zip",      "where",     "compare", "pairs",
-                                           "segments", "budget_ms", "seed"};
-#define N_SECTION_KEYS 7
-static const char *const sweep_keys[] = {"name",     "question",  "pairs",
-                                         "segments", "budget_ms", "seed"};
-#define N_SWEEP_KEYS 6
+static const char *const setting_keys[] = {"pairs", "segments",  "budget_ms",
+                                           "seed",  "precision", "settled"};
+#define N_SETTINGS 6
+static const char *const section_keys[] = {"zip",       "where", "compare",   "pairs",  "segments",
+                                           "budget_ms", "seed",  "precision", "settled"};
+#define N_SECTION_KEYS 9
+static const char *const sweep_keys[] = {"name",      "question", "pairs",     "segments",
+                                         "budget_ms", "seed",     "precision", "settled"};
+#define N_SWEEP_KEYS 8
 
 static bool is_one_of(const char *key, const char *const *keys, int n)
 {
@@ -58,6 +63,22 @@ static EngStatus number_in(const char *text, int64_t least, int64_t most, int64_
     return ENG_OK;
 }
 
+/* "1 %", "0.5%": a share in hundredths of a percent. */
+static EngStatus share_of(const char *text, int *out, EngErr *err)
+{
+    char number[32];
+    double percent = NAN;
+    size_t n = strcspn(text, "%");
+    snprintf(number, sizeof number, "%.*s", (int)(n < sizeof number ? n : 0), text);
+    if (!strcmp(text + n, "%") && eng_parse_f64(eng_trim(number), &percent) && percent >= 0 &&
+        percent * 100 <= MOST_SHARE && fabs(percent * 100 - round(percent * 100)) < 1e-6) {
+        *out = (int)lround(percent * 100);
+        return ENG_OK;
+    }
+    return ENG_FAIL(err, ENG_USAGE,
+                    "'%s' is no share from 0%% to 50%% in steps of 0.01%%, such as 1%%", text);
+}
+
 static EngStatus set_setting(EngSweepSettings *settings, const char *key, const char *text,
                              EngErr *err)
 {
@@ -72,6 +93,10 @@ static EngStatus set_setting(EngSweepSettings *settings, const char *key, const 
     } else if (!strcmp(key, "budget_ms")) {
         status = number_in(text, 0, (int64_t)7 * 24 * 3600 * 1000, &number, err);
         settings->budget_ms = number;
+    } else if (!strcmp(key, "precision")) {
+        status = share_of(text, &settings->precision, err);
+    } else if (!strcmp(key, "settled")) {
+        status = share_of(text, &settings->settled, err);
     } else {
         status = number_in(text, 0, INT64_MAX, &number, err);
         settings->seed = (uint64_t)number;
@@ -84,6 +109,22 @@ static EngStatus check_settings(const EngSweepSettings *settings, EngErr *err)
     if ((int64_t)settings->pairs * settings->segments <= MAX_SAMPLES) return ENG_OK;
     return ENG_FAIL(err, ENG_USAGE, "pairs %d times segments %d is above %d samples a point",
                     settings->pairs, settings->segments, MAX_SAMPLES);
+}
+
+/* Of a whole section: a rule that could never fire is a mistake. */
+static EngStatus check_rule(const EngSweepSettings *settings, EngErr *err)
+{
+    int samples = settings->pairs * settings->segments;
+    if (settings->settled && !settings->precision)
+        return ENG_FAIL(err, ENG_USAGE, "settled needs a precision to fall short of");
+    if (!settings->precision ||
+        (samples > ENG_STOP_MIN_PAIRS && settings->segments > ENG_STOP_MIN_SEGMENTS))
+        return ENG_OK;
+    return ENG_FAIL(
+        err, ENG_USAGE,
+        "precision ends sampling after %d pairs in %d segments at the earliest, pairs %d "
+        "times segments %d is %d: raise segments",
+        ENG_STOP_MIN_PAIRS, ENG_STOP_MIN_SEGMENTS, settings->pairs, settings->segments, samples);
 }
 
 /* ---- one section -------------------------------------------------------------------------------
@@ -251,7 +292,9 @@ static EngStatus read_section(EngSweep *sweep, EngSweepSection *section, const E
         if (!strcmp(entry->key, "zip") && (status = parse_zip(sweep, section, entry->value, err)))
             return locate(err, status, sweep, raw->name, entry);
     for (int i = 0; i < section->n_axes; i++) drop_repeats(&section->axes[i]);
-    return ENG_OK;
+    status = section->experiment->counted ? ENG_OK : check_rule(&section->settings, err);
+    if (status) eng_err_prefix(err, "%s: [%s]", sweep->source, raw->name);
+    return status;
 }
 
 /* ---- the whole ---------------------------------------------------------------------------------
@@ -335,6 +378,24 @@ static EngStatus override(EngSweep *sweep, EngSweepRaw *const *raws, const char 
     return ENG_USAGE;
 }
 
+/* The later of two would win unseen. */
+static EngStatus refuse_twice(const char *const *assignments, int n, EngErr *err)
+{
+    for (int i = 1; i < n; i++) {
+        const char *key = assignments[i] + strspn(assignments[i], " \t");
+        size_t length = strcspn(key, " \t=");
+        for (int k = 0; k < i; k++) {
+            const char *before = assignments[k] + strspn(assignments[k], " \t");
+            if (strcspn(before, " \t=") == length && !strncmp(key, before, length))
+                return ENG_FAIL(err, ENG_USAGE,
+                                "-a %s: %.*s was given before, as %s; write all its values as one "
+                                "list",
+                                assignments[i], (int)length, key, assignments[k]);
+        }
+    }
+    return ENG_OK;
+}
+
 /* Combinations of a section's values; axes in lockstep count once. */
 static double combinations(const EngSweepSection *section)
 {
@@ -380,6 +441,7 @@ static EngStatus interpret(EngSweep *sweep, EngSweepRaw *raw, const char *const 
             return status;
         sweep->n_sections++;
     }
+    if ((status = refuse_twice(assignments, n_assignments, err))) return status;
     for (int i = 0; i < n_assignments; i++)
         if ((status = override(sweep, raws, assignments[i], err))) return status;
     for (int i = 0; i < n; i++)
@@ -505,6 +567,10 @@ static void put_settings(EngStr *out, const EngSweepSettings *settings,
         eng_str_printf(out, "budget_ms = %lld\n", (long long)settings->budget_ms);
     if (!above || settings->seed != above->seed)
         eng_str_printf(out, "seed = %llu\n", (unsigned long long)settings->seed);
+    if (above ? settings->precision != above->precision : settings->precision)
+        eng_str_printf(out, "precision = %g%%\n", settings->precision / 100.0);
+    if (above ? settings->settled != above->settled : settings->settled)
+        eng_str_printf(out, "settled = %g%%\n", settings->settled / 100.0);
 }
 
 static void put_zips(EngStr *out, const EngSweepSection *section)

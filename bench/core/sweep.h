@@ -30,6 +30,9 @@ typedef struct EngSweepSettings {
     int segments;      /* worker lifetimes per block, 1..1000 */
     int64_t budget_ms; /* most wall time the sampling of a block may take, 0: no limit */
     uint64_t seed;     /* of block order, sample order and synthetic inputs */
+    /* Shares in hundredths of a percent, 0: off. Points end before all their pairs are taken ... */
+    int precision; /* when their intervals are as narrow as this on both sides of the median */
+    int settled;   /* when twice the samples narrowed them by less than this */
 } EngSweepSettings;
 
 /* What an empty [sweep] section means. */

@@ -224,9 +224,11 @@ static EngStatus refuse_settings(const EngSweepSection *section, EngErr *err)
     if (section->where || zipped || section->compare != variant ||
         section->compare_mask != (variant < 0 ? 0 : 1u << variant))
         return ENG_FAIL(err, ENG_USAGE, "tune: zip, where and compare are for `engram run`");
-    if (s->pairs != d->pairs || s->segments != d->segments || s->budget_ms != d->budget_ms)
+    if (s->pairs != d->pairs || s->segments != d->segments || s->budget_ms != d->budget_ms ||
+        s->precision)
         return ENG_FAIL(err, ENG_USAGE,
-                        "tune: a search sets pairs, segments and budget_ms itself (see --budget)");
+                        "tune: a search sets pairs, segments, budget_ms and precision itself (see "
+                        "--budget)");
     if (section->experiment->counted)
         return ENG_FAIL(err, ENG_USAGE, "tune: %s counts, there is nothing to make faster",
                         section->experiment->name);

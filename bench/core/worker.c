@@ -18,8 +18,8 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/str.h"
+#include "bench/core/flush.h"
 #include "bench/core/placement.h"
-#include "bench/core/sampling.h"
 
 #define HANG_S             300
 #define LAYOUT_STACK_BYTES 65536 /* the stack starts up to this much lower, in steps of 16 */
@@ -58,7 +58,7 @@ static int read_all(int fd, void *bytes, size_t n)
 typedef struct Slot {
     const EngPoint *point;
     void *state;
-    bool active;
+    bool active, cold;
     int64_t inner;
 } Slot;
 
@@ -69,6 +69,8 @@ typedef struct Child {
     int to_parent, from_parent;
     EngPlacement placement;
     EngCounters counters;
+    EngFlush flush;
+    EngWorkerNote note;
     EngWorkerMessage message; /* too large for a stack frame that is re-entered often */
     EngWorkerMessage histogram_message;
 } Child;
@@ -147,6 +149,9 @@ static void set_up_points(Child *child)
         enter(child, i, "set-up");
         EngStatus status = child->experiment->setup(&bench, slot->point, &slot->state, &err);
         slot->active = !status;
+        slot->cold = eng_point_cache_is(slot->point, ENG_CACHE_COLD);
+        if (!status && slot->cold && !child->flush.buffer)
+            status = eng_flush_create(&child->flush, &err);
         if (status) {
             end_point(child, i, status, err.text);
             continue;
@@ -160,6 +165,8 @@ static EngStatus time_run(const Child *child, Slot *slot, EngTiming *timing, Eng
 {
     EngTeamClock team;
     EngStatus status = ENG_OK;
+    if (child->experiment->prepare) status = child->experiment->prepare(slot->state, err);
+    if (status) return status;
     eng_team_clock_start(&team);
     int64_t wall = eng_now_ns();
     for (int64_t i = 0; i < slot->inner && !status; i++)
@@ -180,21 +187,31 @@ static bool place(Child *child, int i)
     return !status;
 }
 
+/* A sample of the slot's inner iterations, after the caches are flushed where it is to be cold. */
+static EngStatus time_sample(const Child *child, Slot *slot, EngTiming *timing, EngErr *err)
+{
+    if (slot->cold) eng_flush_run(&child->flush);
+    return time_run(child, slot, timing, err);
+}
+
 /* Warm-up: repeats until three times in a row agree within 10 %, and sizes the inner iterations on
  * the way. */
 static void warm_up(Child *child, int i)
 {
     enum { MAX_TRIES = 12, STABLE = 3 };
     Slot *slot = &child->slots[i];
+    int64_t length_ns = child->note.length_ns;
     double last = 0, least = INFINITY;
     int stable = 0;
     slot->inner = 1;
+    child->note.points++;
+    child->note.unstable++; /* until it is stable */
     enter(child, i, "warm-up");
     if (!place(child, i)) return;
     for (int attempt = 0; attempt < MAX_TRIES && stable < STABLE; attempt++) {
         EngErr err = {0};
         EngTiming timing = {0};
-        EngStatus status = time_run(child, slot, &timing, &err);
+        EngStatus status = time_sample(child, slot, &timing, &err);
         if (status) {
             end_point(child, i, status, err.text);
             return;
@@ -205,10 +222,11 @@ static void warm_up(Child *child, int i)
         least = fmin(least, each);
         /* Workers that are compared share one count: on a busy machine the least is the truth. */
         if (child->task->paced) each = least;
-        slot->inner = eng_inner_iterations(each, child->task->target_ns);
-        /* One run longer than a sample's target is its own warm-up after a second look. */
-        if (each > (double)child->task->target_ns && attempt >= 1) break;
+        if (!slot->cold) slot->inner = eng_inner_iterations(each, length_ns);
+        /* One run longer than a sample is its own warm-up after a second look. */
+        if (each > (double)length_ns && attempt >= 1) stable = STABLE;
     }
+    child->note.unstable -= stable >= STABLE;
 }
 
 /* With the inner iterations given; `skip` more samples move on to windows that no other worker of
@@ -270,6 +288,7 @@ static void take_sample(Child *child, int i, int pair, int position)
     EngStatus status = ENG_OK;
     /* Untimed: the caches may have been another worker's meanwhile. */
     if (child->task->paced) status = time_run(child, slot, &timing, &err);
+    if (slot->cold) eng_flush_run(&child->flush);
     eng_counters_start(&child->counters);
     if (!status) status = time_run(child, slot, &timing, &err);
     double counted[ENG_COUNTER_COUNT];
@@ -301,27 +320,21 @@ static void take_sample(Child *child, int i, int pair, int position)
     wait_until_stored(child);
 }
 
-static const char *run_rounds(Child *child)
+static void run_rounds(Child *child)
 {
     const EngWorkerTask *task = child->task;
     int64_t start = eng_now_ns();
     EngRng rng;
     int *order = eng_alloc_array((size_t)task->n_points, sizeof *order);
-    if (!order) return "out of memory";
+    if (!order) _exit(7);
     eng_rng_seed(&rng, task->seed);
-    const char *reason = "pairs reached";
     for (int pair = task->first_pair; pair < task->first_pair + task->pairs; pair++) {
         eng_shuffle(&rng, order, task->n_points);
         for (int p = 0; p < task->n_points; p++)
             if (child->slots[order[p]].active) take_sample(child, order[p], pair, p);
-        if (task->budget_ns && eng_now_ns() - start > task->budget_ns &&
-            pair + 1 < task->first_pair + task->pairs) {
-            reason = "time budget";
-            break;
-        }
+        if (task->budget_ns && eng_now_ns() - start > task->budget_ns) break;
     }
     eng_free(order);
-    return reason;
 }
 
 static void run_child(const EngWorkerTask *task, int to_parent, int from_parent)
@@ -335,6 +348,8 @@ static void run_child(const EngWorkerTask *task, int to_parent, int from_parent)
     child->slots = eng_alloc_array((size_t)task->n_points, sizeof(Slot));
     if (!child->slots) _exit(7);
     eng_counters_open(&child->counters); /* before threads are made, which inherit them */
+    child->note.timer = eng_timer_measure();
+    child->note.length_ns = eng_sample_length_ns(&child->note.timer, task->target_ns);
     set_up_points(child);
     if (!child->experiment->counted)
         for (int i = 0; i < task->n_points; i++)
@@ -342,9 +357,10 @@ static void run_child(const EngWorkerTask *task, int to_parent, int from_parent)
     for (int i = 0; i < task->n_points; i++)
         if (child->experiment->counted) child->slots[i].inner = 1;
     if (task->paced && child->slots[0].active) say_ready(child, 0);
-    const char *reason = run_rounds(child);
+    run_rounds(child);
     EngWorkerMessage *m = new_message(child, ENG_WORKER_DONE, -1);
-    snprintf(m->text, sizeof m->text, "%s", reason);
+    child->note.flush_bytes = (int64_t)child->flush.bytes;
+    m->note = child->note;
     send_message(child, m);
     _exit(0);
 }

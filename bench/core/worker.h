@@ -8,6 +8,7 @@
 
 #include "bench/core/counters.h"
 #include "bench/core/experiment.h"
+#include "bench/core/sampling.h"
 
 /* What the child is told: plain memory inherited through fork. */
 typedef struct EngWorkerTask {
@@ -18,7 +19,7 @@ typedef struct EngWorkerTask {
     uint64_t seed;         /* of this lifetime: layout, inputs, order */
     int first_pair, pairs; /* rounds to run; pair numbers count up over the segment */
     int64_t budget_ns;     /* stop after the round in which this has passed, 0: none */
-    int64_t target_ns;     /* length of a sample: inner iterations are sized for it */
+    int64_t target_ns;     /* least length of a sample: inner iterations are sized for it */
     /* Paced: says ENG_WORKER_READY when warm, with the inner iterations in `timing`, and takes each
      * sample only when told to (eng_worker_acknowledge), after an untimed one. */
     bool paced;
@@ -32,7 +33,7 @@ typedef enum EngWorkerEvent {
     ENG_WORKER_SAMPLE,
     ENG_WORKER_HISTOGRAM,
     ENG_WORKER_POINT_ENDED, /* with a status: unsupported, failed or wrong */
-    ENG_WORKER_DONE,        /* all rounds over; stop_reason in text */
+    ENG_WORKER_DONE,        /* all rounds over; says how it sampled */
     ENG_WORKER_READY        /* paced ones only: warm, waits to be told */
 } EngWorkerEvent;
 
@@ -42,6 +43,14 @@ typedef struct EngWorkerHistogram {
     double lo, hi;
     int64_t counts[256];
 } EngWorkerHistogram;
+
+/* How a lifetime sampled. */
+typedef struct EngWorkerNote {
+    EngTimer timer;
+    int64_t length_ns;    /* that samples were sized for */
+    int64_t flush_bytes;  /* read before each cold sample, 0: none was cold */
+    int points, unstable; /* warmed up; of these: those whose times did not settle */
+} EngWorkerNote;
 
 typedef struct EngWorkerMessage {
     EngWorkerEvent event;
@@ -53,6 +62,7 @@ typedef struct EngWorkerMessage {
     double values[ENG_MAX_METRICS];
     double counters[ENG_COUNTER_COUNT];
     EngWorkerHistogram histogram;
+    EngWorkerNote note;
     char text[256]; /* phase, reason */
 } EngWorkerMessage;
 

@@ -13,6 +13,7 @@ extern const char *const eng_words_hold[];       /* row_dims embed_dims total_by
 extern const char *const eng_words_row_format[]; /* of engram/types.h */
 extern const char *const eng_words_formula[];    /* copysign sign plain */
 extern const char *const eng_words_pin[];        /* none compact scatter */
+extern const char *const eng_words_cache[];      /* rotate warm cold */
 
 #define ENG_AXIS_PRESET_DEF                                                                        \
     {                                                                                              \
@@ -65,6 +66,13 @@ extern const char *const eng_words_pin[];        /* none compact scatter */
     {                                                                                              \
         "pin", ENG_AXIS_WORD, "none", "", 0, 0, eng_words_pin,                                     \
             "processors of the threads: any, neighbouring, or far apart"                           \
+    }
+/* What calls find in the caches (bench/core/flush.h has the words). */
+#define ENG_AXIS_CACHE_DEF                                                                         \
+    {                                                                                              \
+        "cache", ENG_AXIS_WORD, "rotate", "", 0, 0, eng_words_cache,                               \
+            "rotate: other inputs each call; warm: the same; cold: one call after flushing all "   \
+            "caches"                                                                               \
     }
 #define ENG_AXIS_VARIANT_DEF(op)                                                                   \
     {                                                                                              \

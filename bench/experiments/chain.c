@@ -44,6 +44,7 @@ static const EngAxisDef g_axes[] = {
     ENG_AXIS_CORPUS_DEF,
     {"formula", ENG_AXIS_WORD, "copysign", "", 0, 0, eng_words_formula, "the gate's formula"},
     ENG_AXIS_THREADS_DEF,
+    ENG_AXIS_CACHE_DEF,
     {"variant", ENG_AXIS_WORD, "best", "", 0, 0, g_words_variant,
      "portable throughout, or per stage the first of a list by preference that fits"},
 };
@@ -276,8 +277,9 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
                                      shape->address.rows[0], &table, err);
     if (!status)
         status = eng_windows_create(&state->windows, &tokens, shape->tokens,
-                                    eng_windows_count(shape->tokens), shape->max_order - 1,
-                                    bench->seed, eng_point_word(point, "variant"), err);
+                                    eng_windows_of_point(point, eng_windows_count(shape->tokens)),
+                                    shape->max_order - 1, bench->seed,
+                                    eng_point_word(point, "variant"), err);
     if (!status) status = touch(state, &table, err);
     if (!status) status = allocate(state, err);
     if (!status) status = fill_states(state, err);

@@ -37,6 +37,7 @@ static const EngAxisDef g_axes[] = {
     {"streams", ENG_AXIS_INT, "4", "", 1, 16, NULL, "residual streams"},
     {"hidden", ENG_AXIS_INT, "5120", "values", 1, 65536, NULL, "width of a stream"},
     ENG_AXIS_THREADS_DEF,
+    ENG_AXIS_CACHE_DEF,
     ENG_AXIS_VARIANT_DEF("gate"),
 };
 
@@ -62,6 +63,7 @@ typedef struct State {
     EngShape shape;
     EngRunner runner;
     int64_t windows, next;
+    bool rotates;                    /* false: one window is run on again and again */
     size_t kv_values, stream_values; /* of one window */
     uint16_t *q_weight, *k_weight;   /* [streams, hidden] */
     uint16_t *kv, *states;           /* all windows */
@@ -257,6 +259,7 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
     if (!status) status = eng_point_kernel(point, ENG_OP_GATE, &kernel, err);
     if (!status) {
         state->windows = windows_of(&state->shape);
+        state->rotates = eng_windows_of_point(point, 2) > 1;
         status = allocate(state, err);
     }
     if (!status) status = fill_inputs(state, eng_point_real(point, "alignment"), err);
@@ -282,7 +285,7 @@ static EngStatus run(void *opaque, EngErr *err)
 {
     State *state = opaque;
     EngArgs args = timed_args(state, state->next);
-    state->next = state->next + 1 == state->windows ? 0 : state->next + 1;
+    if (state->rotates) state->next = state->next + 1 == state->windows ? 0 : state->next + 1;
     return eng_runner_run(&state->runner, &args, err);
 }
 

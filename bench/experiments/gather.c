@@ -25,6 +25,7 @@ static const EngAxisDef g_axes[] = {
     {"out", ENG_AXIS_WORD, "bf16", "", 0, 0, g_words_out,
      "type of the output; fp8: values and scales copied undecoded"},
     ENG_AXIS_THREADS_DEF,
+    ENG_AXIS_CACHE_DEF,
     ENG_AXIS_VARIANT_DEF("gather"),
 };
 
@@ -88,7 +89,7 @@ static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
     EngShape shape;
     EngStatus status = eng_shape_resolve(point, &shape, err);
     if (status) return status;
-    int64_t windows = eng_windows_count(shape.tokens);
+    int64_t windows = eng_windows_of_point(point, eng_windows_count(shape.tokens));
     size_t rows = (size_t)shape.tokens * (size_t)shape.columns;
     *need = (EngNeed){.table = true,
                       .row_format = shape.row_format,
@@ -133,18 +134,20 @@ static EngStatus allocate_output(State *state, EngDtype out, EngErr *err)
     return status;
 }
 
-static EngStatus setup_rows(State *state, const EngBench *bench, const char *corpus,
-                            const char *who, const EngTable *table, EngErr *err)
+static EngStatus setup_rows(State *state, const EngBench *bench, const EngPoint *point,
+                            const EngTable *table, EngErr *err)
 {
+    char who[ENG_WHO_BYTES];
+    int64_t windows = eng_windows_of_point(point, eng_windows_count(state->shape.tokens));
     EngTokens tokens;
     EngShape *shape = &state->shape;
     int64_t per_window = shape->tokens * shape->columns;
-    EngStatus status =
-        eng_resources_tokens(bench->resources, shape->preset.name, corpus, &tokens, err);
+    EngStatus status = eng_resources_tokens(bench->resources, shape->preset.name,
+                                            eng_point_word(point, "corpus"), &tokens, err);
     if (!status)
-        status = eng_windows_create(&state->windows, &tokens, shape->tokens,
-                                    eng_windows_count(shape->tokens), shape->max_order - 1,
-                                    bench->seed, who, err);
+        status =
+            eng_windows_create(&state->windows, &tokens, shape->tokens, windows,
+                               shape->max_order - 1, bench->seed, eng_point_who(point, who), err);
     if (!status) status = eng_windows_rows(&state->windows, &shape->address, &state->rows, err);
     if (!status)
         status = eng_windows_row_bytes(table, state->rows, per_window, state->windows.n,
@@ -158,7 +161,6 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
     State *state;
     EngTable table;
     const EngKernel *kernel;
-    char who[ENG_WHO_BYTES];
     EngStatus status = eng_alloc_or((void **)&state, 1, sizeof *state, "gather", err);
     if (status) return status;
     EngShape *shape = &state->shape;
@@ -167,9 +169,7 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
     if (!status)
         status = eng_resources_table(bench->resources, shape->row_format, shape->row_dims,
                                      shape->address.rows[0], &table, err);
-    if (!status)
-        status = setup_rows(state, bench, eng_point_word(point, "corpus"),
-                            eng_point_who(point, who), &table, err);
+    if (!status) status = setup_rows(state, bench, point, &table, err);
     if (!status) {
         EngProblem problem = problem_of(point, shape, table);
         status = eng_point_settings(point, kernel, &problem, err);

@@ -26,6 +26,7 @@ static const EngAxisDef g_axes[] = {
     {"weights", ENG_AXIS_WORD, "fp8", "", 0, 0, g_words_weights,
      "fp8 with 32x32 scales, or the same values as bf16"},
     ENG_AXIS_THREADS_DEF,
+    ENG_AXIS_CACHE_DEF,
     ENG_AXIS_VARIANT_DEF("project"),
 };
 
@@ -158,9 +159,9 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
     status = eng_shape_resolve(point, shape, err);
     if (!status) status = eng_point_kernel(point, ENG_OP_PROJECT, &kernel, err);
     if (!status)
-        status =
-            eng_inputs_create(&state->inputs, bench, shape, eng_point_word(point, "corpus"),
-                              windows_of(shape), weights_of(point), eng_point_who(point, who), err);
+        status = eng_inputs_create(&state->inputs, bench, shape, eng_point_word(point, "corpus"),
+                                   eng_windows_of_point(point, windows_of(shape)),
+                                   weights_of(point), eng_point_who(point, who), err);
     if (!status) {
         EngProblem problem = problem_of(point, shape);
         status = eng_point_settings(point, kernel, &problem, err);

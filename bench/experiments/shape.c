@@ -15,6 +15,7 @@ const char *const eng_words_hold[] = {"row_dims", "embed_dims", "total_bytes", N
 const char *const eng_words_row_format[] = {"fp8",        "bf16",       "f32",  "fp8_packed",
                                             "fp8_pad272", "fp8_pad288", "int4", NULL};
 const char *const eng_words_pin[] = {"none", "compact", "scatter", NULL};
+const char *const eng_words_cache[] = {"rotate", "warm", "cold", NULL};
 const char *const eng_words_formula[] = {"copysign", "sign", "plain", NULL};
 const EngTunableAxis eng_tunable_placement[] = {
     {"threads", ENG_TUNE_CORES}, {"pin", NULL}, {NULL, NULL}};

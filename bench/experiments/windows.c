@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "bench/core/flush.h"
 #include "bench/experiments/idset.h"
 #include "kernels/ref/hash.h"
 
@@ -22,6 +23,11 @@ int64_t eng_windows_count(int64_t tokens)
     if (tokens > LONG_TOKENS) return LONG_WINDOWS;
     int64_t n = ROTATED_TOKENS / tokens;
     return n > MIN_WINDOWS ? n : MIN_WINDOWS;
+}
+
+int64_t eng_windows_of_point(const EngPoint *point, int64_t n)
+{
+    return eng_point_cache_is(point, ENG_CACHE_WARM) ? 1 : n;
 }
 
 EngStatus eng_windows_create(EngWindows *windows, const EngTokens *tokens, int64_t window_tokens,

@@ -23,6 +23,8 @@ typedef struct EngWindows {
 /* Windows for `tokens`: at least 8 (4 above 16,384 tokens, where one window's rows exceed any
  * cache), more when they are short, so that about 131,072 tokens are cycled through. */
 int64_t eng_windows_count(int64_t tokens);
+/* n, or 1 for a point whose cache is to stay warm. */
+int64_t eng_windows_of_point(const EngPoint *point, int64_t n);
 
 /* Seeded positions, `reach` = max_order - 1 ids of history before each. The rotation starts at a
  * window that depends on `who`: two variants measured in turn must not warm each other's rows.

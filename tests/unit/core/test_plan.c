@@ -273,6 +273,13 @@ static void test_key_parts(void **state)
     assert_string_not_equal(longer->plan_key, plan->plan_key);
     eng_plan_free(longer);
     eng_sweep_free(longer_sweep);
+    EngSweep *precise_sweep;
+    EngPlan *precise =
+        plan_of(&catalog, "[gather]\nvariant = fast\npairs = 11\nprecision = 1%\n", &precise_sweep);
+    assert_string_equal(precise->points[0]->point_key, base->point_key);
+    assert_string_not_equal(precise->plan_key, plan->plan_key);
+    eng_plan_free(precise);
+    eng_sweep_free(precise_sweep);
     eng_plan_free(plan);
     eng_sweep_free(sweep);
 }

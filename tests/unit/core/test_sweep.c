@@ -116,13 +116,18 @@ static void test_effective_text(void **state)
                   "[gather:a]\ntokens = 10:900:+10\nheads = 1,2,3\nmix = 0.1, 0.2, 0.25\n"
                   "zip = (heads, mix)\nwhere = tokens * heads > 50 &&\n"
                   "   row_format == \"fp8\" && (mix < 0.22 || tokens % 3 == 0) && heads != 77\n"
-                  "compare = tokens\n[reuse]\npairs = 1\n");
+                  "compare = tokens\nsegments = 12\nprecision = 1 %\nsettled = 12.5%\n"
+                  "[reuse]\npairs = 1\n");
     check_effective(sweep);
+    assert_int_equal(sweep->sections[0].settings.precision, 100);
+    assert_int_equal(sweep->sections[0].settings.settled, 1250);
+    assert_int_equal(sweep->sections[1].settings.precision, 0);
     EngStr text = {0};
     EngErr err = {0};
     assert_int_equal(eng_sweep_text(sweep, &text, &err), ENG_OK);
     assert_non_null(strstr(text.text, "zip = (heads, mix)\n"));
     assert_non_null(strstr(text.text, "compare = tokens\n"));
+    assert_non_null(strstr(text.text, "precision = 1%\nsettled = 12.5%\n"));
     eng_str_free(&text);
     eng_sweep_free(sweep);
 }
@@ -171,6 +176,20 @@ static void test_errors(void **state)
          "t.sweep:2: [sweep] pair = 3: unknown key 'pair'; did you mean 'pairs'?"},
         {"[sweep]\nname = x\n", "t.sweep: no section names an experiment"},
         {"", "t.sweep: no section names an experiment"},
+        {"[gather]\nprecision = 1\n", "t.sweep:2: [gather] precision = 1: '1' is no share from 0% "
+                                      "to 50% in steps of 0.01%, such "
+                                      "as 1%"},
+        {"[sweep]\nprecision = 50.01%\n[gather]\n",
+         "t.sweep:2: [sweep] precision = 50.01%: '50.01%' is no share from 0% to 50% in steps of "
+         "0.01%, such as 1%"},
+        {"[gather]\nsettled = 5%%\n",
+         "t.sweep:2: [gather] settled = 5%%: '5%%' is no share from 0% to 50% in steps of 0.01%, "
+         "such as 1%"},
+        {"[gather]\nprecision = 1%\n",
+         "t.sweep: [gather]: precision ends sampling after 31 pairs in 2 segments at the earliest, "
+         "pairs 10 times segments 3 is 30: raise segments"},
+        {"[gather]\nsettled = 5%\n",
+         "t.sweep: [gather]: settled needs a precision to fall short of"},
         {"tokens = 1\n[gather]\n", "t.sweep:1: a key before the first [section]"},
         {"[gather]\ntokens\n", "t.sweep:2: expected 'key = value' or '[section]'"},
         {"[gather\ntokens = 1\n", "t.sweep:1: section heading without ']'"},
@@ -265,6 +284,8 @@ static void test_override_errors(void **state)
         {"tokens", "-a tokens: expected axis=values"},
         {"heads=0", "-a heads=0: [gather]: heads 0 is below its least value 1"},
         {"pairs=x", "-a pairs=x: 'x' is not an integer"},
+        {"precision=x", "-a precision=x: 'x' is no share from 0% to 50% in steps of 0.01%, such as "
+                        "1%"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         EngSweep *sweep;
@@ -276,6 +297,10 @@ static void test_override_errors(void **state)
     }
     EngSweep *sweep;
     EngErr err = {0};
+    static const char *const twice[] = {"heads=8", "tokens=1", " heads = 16"};
+    assert_int_equal(eng_sweep_adhoc("gather", &catalog, twice, 3, &sweep, &err), ENG_USAGE);
+    assert_string_equal(err.text, "-a  heads = 16: heads was given before, as heads=8; write all "
+                                  "its values as one list");
     assert_int_equal(eng_sweep_adhoc("gathr", &catalog, NULL, 0, &sweep, &err), ENG_USAGE);
     assert_string_equal(err.text, "unknown experiment 'gathr'; did you mean 'gather'?");
     assert_int_equal(eng_sweep_read("no/such.sweep", &catalog, NULL, 0, &sweep, &err),
