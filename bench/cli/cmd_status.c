@@ -77,11 +77,12 @@ static EngStatus run(EngCli *cli, EngErr *err)
     print_reasons("skipped", r->skips, r->n_skips);
     if (r->n_slowest) printf("\nslowest\n");
     for (int i = 0; i < r->n_slowest; i++) {
-        char axes[256];
-        eng_axes_text(&eng_experiments, r->slowest[i].experiment, r->slowest[i].axes_json, axes,
-                      sizeof axes);
-        printf("  %6.2f s  %s %s\n", (double)r->slowest[i].wall_ns * 1e-9, r->slowest[i].experiment,
-               axes);
+        char axes[256], variant[64];
+        const EngStatusPoint *p = &r->slowest[i];
+        eng_axes_text(&eng_experiments, p->experiment, p->axes_json, axes, sizeof axes);
+        eng_variant_text(p->axes_json, variant, sizeof variant);
+        printf("  %6.2f s  %s%s%s %s\n", (double)p->wall_ns * 1e-9, p->experiment,
+               *variant ? " " : "", variant, axes);
     }
 out:
     eng_db_close(db);

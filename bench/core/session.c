@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "bench/core/placement.h"
 
 static EngStatus find_preset(EngSession *session, const char *name, const EngPreset **out,
                              EngErr *err)
@@ -249,6 +250,24 @@ static EngStatus add_needs(EngSession *session, EngErr *err)
     return ENG_OK;
 }
 
+/* More threads than processors wait for each other: allowed, but seldom meant. */
+static void warn_of_threads(const EngSession *session)
+{
+    int64_t most = 0;
+    for (int i = 0; i < session->plan->n_points; i++) {
+        const EngPoint *point = &session->plan->points[i]->point;
+        int axis = eng_experiment_axis(point->experiment, ENG_AXIS_THREADS);
+        if (axis >= 0 && !session->plan->points[i]->skip && point->values[axis].i > most)
+            most = point->values[axis].i;
+    }
+    if (most > session->machine.cores)
+        eng_warn(
+            "run",
+            "threads=%lld: this machine has %d processors; threads that share one wait for each "
+            "other, and their times say so",
+            (long long)most, session->machine.cores);
+}
+
 EngStatus eng_session_open(const EngSweep *sweep, const char *data_dir, EngSession **out,
                            EngErr *err)
 {
@@ -275,6 +294,7 @@ EngStatus eng_session_open(const EngSweep *sweep, const char *data_dir, EngSessi
             "run",
             "%s: no stream for corpus %s, using the synthetic one (scripts/fetch_data gets text)",
             data_dir, *corpus);
+    warn_of_threads(session);
     status = refuse_too_large(session, err);
     if (!status) status = add_needs(session, err);
 out:
