@@ -219,9 +219,14 @@ static EngStatus parse_option(EngCli *cli, int *i, EngErr *err)
 
 static EngStatus parse(EngCli *cli, EngErr *err)
 {
+    bool options = true; /* until "--" */
     for (int i = 2; i < cli->argc; i++) {
         const char *arg = cli->argv[i];
-        if (arg[0] == '-' && arg[1]) {
+        if (options && !strcmp(arg, "--")) {
+            options = false;
+            continue;
+        }
+        if (options && arg[0] == '-' && arg[1]) {
             EngStatus status = parse_option(cli, &i, err);
             if (status) return status;
             continue;

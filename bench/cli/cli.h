@@ -2,8 +2,8 @@
  * variables and the suggestion for a mistyped name. A verb's file is cmd_<verb>.c; verbs.c lists
  * them.
  *
- * Options are `--name=value` or `--name value`; flags `--name`. Precedence: command line,
- * ENG_<NAME> (dashes as underscores) for options that say so, default.
+ * Options are `--name=value` or `--name value`; flags `--name`; behind `--` all are operands.
+ * Precedence: command line, ENG_<NAME> (dashes as underscores) for options that say so, default.
  */
 #ifndef ENG_BENCH_CLI_H
 #define ENG_BENCH_CLI_H
