@@ -215,12 +215,18 @@ static void add_html(EngRender *render, EngFigure *figure, const char *sql, cons
     eng_str_add(out, "</details>\n</figcaption>\n</figure>\n");
 }
 
-static void add_empty(EngFigure *figure)
+/* What the query says of it ("-- empty: ..."), else that there is no data. */
+static void add_empty(EngFigure *figure, const char *sql)
 {
+    char note[160];
+    if (!eng_page_directive(sql, "--", "empty", note, sizeof note))
+        snprintf(note, sizeof note, "no data in this run.");
     eng_str_printf(&figure->sentence, "This run has no data for it.");
     eng_str_printf(&figure->html, "<p class=\"empty\" id=\"%s\"><strong>", figure->name);
     eng_page_escape(&figure->html, figure->title);
-    eng_str_add(&figure->html, ":</strong> no data in this run.</p>\n");
+    eng_str_add(&figure->html, ":</strong> ");
+    eng_page_escape(&figure->html, note);
+    eng_str_add(&figure->html, "</p>\n");
 }
 
 /* ---- the figure
@@ -282,6 +288,6 @@ EngStatus eng_render_figure(EngRender *render, const char *name, EngFigure **out
     if (status) return status;
     if (cells.n_rows) return draw_figure(render, figure, path, sql, &cells, err);
     remove_stale(render, name);
-    add_empty(figure);
+    add_empty(figure, sql);
     return eng_str_status(&figure->html, err);
 }

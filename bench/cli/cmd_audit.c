@@ -96,7 +96,11 @@ static EngStatus open_input(Audit *a, const char *what, EngErr *err)
 {
     bool is_path = strchr(what, '/') || strchr(what, '.') || eng_file_exists(what);
     if (!is_path) return open_named(a, what, &a->stream, err);
-    if (is_header(what)) return eng_stream_open(what, &a->stream, err);
+    if (is_header(what)) {
+        EngStatus status = eng_stream_open(what, &a->stream, err);
+        return status == ENG_NOT_FOUND ? ENG_FAIL(err, ENG_BAD_DATA, "%s: no such file", what)
+                                       : status;
+    }
     int format = eng_stream_format_parse(eng_cli_text(a->cli, "read"));
     if (format < 0)
         return ENG_FAIL(err, ENG_USAGE, "--read=%s: not auto, raw, npy or jsonl",

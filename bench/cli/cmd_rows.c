@@ -85,8 +85,8 @@ static bool separates(char c)
     return c == ',' || isspace((unsigned char)c);
 }
 
-/* Whole numbers in [0, most], set apart by commas or white space. `what` names the list and `bad`
- * is the status of a number that is none or lies outside. */
+/* Whole numbers in [0, most] (INT64_MAX: any), set apart by commas or white space. `what` names the
+ * list and `bad` is the status of a number that is none or lies outside. */
 static EngStatus parse_numbers(const char *what, const char *text, size_t n, int64_t most,
                                EngStatus bad, Numbers *numbers, EngErr *err)
 {
@@ -102,6 +102,8 @@ static EngStatus parse_numbers(const char *what, const char *text, size_t n, int
         errno = 0;
         int64_t value = strtoll(word, &end, 10);
         bool number = *end == 0 && length < 31 && !errno;
+        if ((!number || value < 0) && most == INT64_MAX)
+            return ENG_FAIL(err, bad, "%s: %s is not a whole number from 0 on", what, word);
         if (!number || value < 0 || value > most)
             return ENG_FAIL(err, bad,
                             "%s: position %zu: %s is not a whole number from 0 to %" PRId64, what,
@@ -244,9 +246,16 @@ static EngStatus mark_dead(const EngCli *cli, Rows *rows, EngErr *err)
     Numbers dead = {0};
     if (!text) return ENG_OK;
     EngStatus status =
-        parse_numbers("--dead", text, strlen(text), rows->n - 1, ENG_USAGE, &dead, err);
-    for (size_t i = 0; i < dead.n && !status; i++)
-        rows->compressed[dead.values[i]] = ENG_TOKEN_DEAD;
+        parse_numbers("--dead", text, strlen(text), INT64_MAX, ENG_USAGE, &dead, err);
+    for (size_t i = 0; i < dead.n && !status; i++) {
+        if (dead.values[i] < rows->n)
+            rows->compressed[dead.values[i]] = ENG_TOKEN_DEAD;
+        else
+            status = ENG_FAIL(err, ENG_USAGE,
+                              "--dead=%s: no token at position %" PRId64 ": the %" PRId64
+                              " tokens of --tokens have positions 0 to %" PRId64,
+                              text, dead.values[i], rows->n, rows->n - 1);
+    }
     eng_free(dead.values);
     return status;
 }

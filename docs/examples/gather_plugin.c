@@ -7,7 +7,8 @@
  *     engram run gather --plugin=./mine.so -a tokens=64
  *
  * -DREPEAT=N decodes every N-th row twice: a kernel that is slower by a known share, for trying out
- * `engram ab`.
+ * `engram ab`. N is read at run time, so that both builds hold the same instructions: a compiler
+ * that lays out a changed loop otherwise may win more than the change costs.
  */
 #include <engram/plugin.h>
 
@@ -32,6 +33,7 @@ static float value_of(uint8_t byte)
 }
 
 static float g_values[256];
+static const volatile int g_repeat = REPEAT;
 
 static EngStatus supports(const EngProblem *problem, EngErr *why)
 {
@@ -82,6 +84,7 @@ static EngStatus run(void *state, const EngProblem *problem, const EngArgs *args
     int dims = p->table.row_dims;
     size_t n_scales = (size_t)dims / ENG_SCALE_GROUP;
     uint16_t *out = a->out;
+    int repeat = g_repeat;
     (void)state, (void)err;
     for (int64_t t = 0; t < p->tokens; t++)
         for (int c = 0; c < p->columns; c++, out += dims) {
@@ -90,13 +93,11 @@ static EngStatus run(void *state, const EngProblem *problem, const EngArgs *args
             __builtin_prefetch(p->table.values + next * (size_t)dims);
             decode(p->table.values + row * (size_t)dims, p->table.scales + row * n_scales, dims,
                    out);
-#if REPEAT
-            if ((t * p->columns + c) % REPEAT == 0) {
+            if (repeat && (t * p->columns + c) % repeat == 0) {
                 __asm__ volatile("" ::: "memory");
                 decode(p->table.values + row * (size_t)dims, p->table.scales + row * n_scales, dims,
                        out);
             }
-#endif
         }
     return ENG_OK;
 }

@@ -8,7 +8,7 @@ SELECT printf('At %d token%s %s takes %.3g %% of the chain''s wall time', a.toke
     || iif(b.tokens > a.tokens, printf(', at %d tokens %s takes %.3g %%', b.tokens, b.part, b.share), '')
     || printf(' (%.2f ms', (SELECT wall_us / 1000 FROM figure ORDER BY tokens LIMIT 1))
     || iif(b.tokens > a.tokens, printf(' and %.2f ms', (SELECT wall_us / 1000 FROM figure ORDER BY tokens DESC LIMIT 1)), '')
-    || printf(' for the whole chain, variant %s); hashing and gathering together take %.3g to %.3g %%.',
-        (SELECT group_concat(DISTINCT iif(variant = '', 'none', variant)) FROM figure),
-        (SELECT min(hash + gather) FROM figure), (SELECT max(hash + gather) FROM figure))
+    || printf(' for the whole chain, variant %s); hashing and gathering together take ',
+        (SELECT group_concat(DISTINCT iif(variant = '', 'none', variant)) FROM figure))
+    || (SELECT iif(count(*) = 1, '', printf('%.3g to ', min(hash + gather))) || printf('%.3g %%.', max(hash + gather)) FROM figure)
 FROM (SELECT * FROM largest ORDER BY tokens LIMIT 1) a, (SELECT * FROM largest ORDER BY tokens DESC LIMIT 1) b;

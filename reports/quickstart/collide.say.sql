@@ -1,6 +1,7 @@
-SELECT printf('In %s tokens of %s, with %s rows per head, a used row stands for %.3g to %.3g different n-grams. ',
+SELECT printf('In %s tokens of %s, with %s rows per head, a used row stands for %s%.3g different n-grams. ',
         printf('%,d', f.tokens), f.corpus, printf('%,d', f.rows_per_head),
-        (SELECT min(ngrams_per_row) FROM figure), (SELECT max(ngrams_per_row) FROM figure))
+        (SELECT iif(min(ngrams_per_row) < max(ngrams_per_row), printf('%.3g to ', min(ngrams_per_row)), '') FROM figure),
+        (SELECT max(ngrams_per_row) FROM figure))
     || printf('Two different n-grams share at most %d of up to %d heads, and the arithmetic allows %d: ',
         (SELECT max(heads_shared) FROM figure), (SELECT max(heads) FROM figure), (SELECT max(heads_bound) FROM figure))
     || CASE WHEN (SELECT count(*) FROM figure WHERE heads_shared > heads_bound) > 0

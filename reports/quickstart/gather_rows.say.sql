@@ -13,7 +13,9 @@ SELECT printf('With %s tokens of %s, %s rows decoded to %s, %s thread%s and hold
         WHEN hi.cache_bytes IS NOT NULL THEN printf('; the last-level cache is %.4g MiB as the operating system tells it (no latency ladder '
             || 'of this machine)', hi.cache_bytes / 1048576.0)
         ELSE '' END
-    || iif(hi.cache_bytes IS NULL, '', printf(', and %d of %d points have a larger working set', n.larger, n.points))
+    || CASE WHEN hi.cache_bytes IS NULL THEN ''
+        WHEN n.points = 1 THEN printf(', and the working set is %s', iif(n.larger, 'larger', 'not larger'))
+        ELSE printf(', and %d of %d points have a larger working set', n.larger, n.points) END
     || '.'
 FROM (SELECT * FROM figure ORDER BY gbps LIMIT 1) lo, (SELECT * FROM figure ORDER BY gbps DESC LIMIT 1) hi,
     (SELECT count(*) AS points, min(percent_of_roof) AS roof_low, max(percent_of_roof) AS roof_high,

@@ -16,7 +16,7 @@ SELECT coalesce((SELECT printf('In batches of %s tokens (K = %d, %s rows per hea
             || 'are, %s: ', printf('%,d', tokens), heads, printf('%,d', rows_per_head),
             iif(has_real, 'over the corpora of real text', 'over the corpora'))
         FROM big LIMIT 1), 'No point with compression on')
-    || coalesce((SELECT group_concat(printf('%d-grams %.1f to %.1f %%', gram, low, high), ', ')
+    || coalesce((SELECT group_concat(printf('%d-grams %s%.1f %%', gram, iif(low < high, printf('%.1f to ', low), ''), high), ', ')
         FROM (SELECT * FROM spans ORDER BY gram)), '')
     || coalesce((SELECT '; for comparison, at most ' || group_concat(printf('%.1f %% (%s)', high, corpus), ', ')
         FROM (SELECT * FROM others ORDER BY high DESC)), '')

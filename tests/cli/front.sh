@@ -104,7 +104,8 @@ rows 1 '--tokens is missing'
 rows 1 'called "v41-flsh", did you mean "v41-flash"' --preset=v41-flsh --tokens=0
 rows 1 '--layer=2: the Engram layers are 1, 14' --tokens=0 --layer=2
 rows 1 '--format=xml' --tokens=0 --format=xml
-rows 1 '--dead: position 0: 2 is not a whole number from 0 to 1' --tokens=0,1 --dead=2
+rows 1 'no token at position 2: the 2 tokens of --tokens have positions 0 to 1' --tokens=0,1 --dead=2
+rows 1 '--dead: x is not a whole number from 0 on' --tokens=0,1 --dead=x
 rows 1 'heads: 0 is out of range' --tokens=0 --heads=0
 rows 1 'heads: 1000000 is out of range' --tokens=0 --heads=1000000
 rows 1 'max-order: 0 is out of range' --tokens=0 --max-order=0

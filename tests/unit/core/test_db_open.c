@@ -5,6 +5,8 @@
 
 #include "base/embedded.h"
 #include "base/file.h"
+#include "bench/core/db_merge.h"
+#include "bench/core/db_runs.h"
 
 static void check_refused(const Folder *folder, EngDbMode mode, EngStatus expected,
                           const char *says)
@@ -135,6 +137,21 @@ static void test_version_1(void **state)
     EngDb *db = open_db(folder, ENG_DB_READ);
     assert_int_equal(number(db, "SELECT count(*) FROM v_summary"), 0);
     assert_int_equal(number(db, "PRAGMA user_version"), 1);
+    /* It can be brought in, and its runs be listed. */
+    char path[160];
+    EngDb *into;
+    EngMergeCounts counts;
+    snprintf(path, sizeof path, "%s/into.db", folder->path);
+    OK(eng_db_open(path, ENG_DB_RUN, &into, err));
+    OK(eng_db_merge(into, db, &counts, err));
+    assert_int_equal(counts.runs, 1);
+    eng_db_close(into);
+    EngArena *arena = eng_arena_create();
+    EngRunRow *rows;
+    int n;
+    OK(eng_db_runs(db, arena, &rows, &n, err));
+    assert_true(n == 1 && rows[0].verdicts == 0);
+    eng_arena_destroy(arena);
     eng_db_close(db);
     /* A disk that fills up on the way leaves it as it was. */
     db = open_db(folder, ENG_DB_READ);
