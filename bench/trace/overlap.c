@@ -1,0 +1,294 @@
+/* Overlap from NVTX ranges, and what both sources share; see overlap.h. */
+#include "bench/trace/overlap.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/nvtx.h"
+#include "bench/core/stats.h"
+
+const char *eng_wait_cause_name(EngWaitCause cause)
+{
+    static const char *const names[] = {"read", "collective", "hash", "copy", "queue"};
+    return (unsigned)cause < ENG_WAIT_COUNT ? names[cause] : "unknown";
+}
+
+EngStatus eng_overlap_add(EngOverlap *overlap, const EngFetch *fetch, EngErr *err)
+{
+    if (overlap->n == overlap->room) {
+        int64_t room = overlap->room ? 2 * overlap->room : 64;
+        EngFetch *grown = eng_realloc(overlap->fetches, (size_t)overlap->n * sizeof *grown,
+                                      (size_t)room * sizeof *grown);
+        if (!grown) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for fetches");
+        overlap->fetches = grown;
+        overlap->room = room;
+    }
+    overlap->fetches[overlap->n++] = *fetch;
+    overlap->n_without_consumer += fetch->stall_ns < 0;
+    return ENG_OK;
+}
+
+void eng_overlap_free(EngOverlap *overlap)
+{
+    eng_free(overlap->fetches);
+    *overlap = (EngOverlap){0};
+}
+
+static int by_step(const void *a, const void *b)
+{
+    const EngFetch *x = a, *y = b;
+    if (x->step != y->step) return x->step < y->step ? -1 : 1;
+    if (x->device != y->device) return x->device < y->device ? -1 : 1;
+    if (x->layer != y->layer) return x->layer < y->layer ? -1 : 1;
+    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+void eng_overlap_sort(EngOverlap *overlap)
+{
+    if (overlap->n) qsort(overlap->fetches, (size_t)overlap->n, sizeof *overlap->fetches, by_step);
+}
+
+EngStatus eng_overlap_divide(EngFetch *fetch, const EngIntervals *waits,
+                             const EngIntervals sets[ENG_WAIT_QUEUE], EngErr *err)
+{
+    EngIntervals rest = {0}, less = {0};
+    fetch->stall_ns = eng_intervals_total(waits);
+    EngStatus status = eng_intervals_add_all(&rest, waits, err);
+    for (int c = 0; !status && c < ENG_WAIT_QUEUE; c++) {
+        fetch->wait_ns[c] = eng_intervals_common(&rest, &sets[c]);
+        status = eng_intervals_subtract(&rest, &sets[c], &less, err);
+        EngIntervals swap = rest;
+        rest = less;
+        less = swap;
+    }
+    fetch->wait_ns[ENG_WAIT_QUEUE] = eng_intervals_total(&rest);
+    fetch->hidden = eng_hidden_fraction(fetch->fetch_ns, fetch->stall_ns);
+    eng_intervals_free(&rest);
+    eng_intervals_free(&less);
+    return status;
+}
+
+/* ---- ranges ------------------------------------------------------------------------------------
+ */
+
+static bool is_ours(const EngTraceEvent *e, EngRange range)
+{
+    return e->what == ENG_TRACE_RANGE && !strcmp(e->domain, "engram") &&
+           !strcmp(e->name, eng_range_name(range));
+}
+
+static int by_group(const void *a, const void *b)
+{
+    const EngTraceEvent *x = *(const EngTraceEvent *const *)a,
+                        *y = *(const EngTraceEvent *const *)b;
+    if (x->step != y->step) return x->step < y->step ? -1 : 1;
+    if (x->layer != y->layer) return x->layer < y->layer ? -1 : 1;
+    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+/* Fetches and waits of one step and layer, found[0..n). */
+static EngStatus take_group(const EngTraceEvent *const *found, int64_t n, const EngIntervals *hash,
+                            EngOverlap *out, EngErr *err)
+{
+    EngIntervals sets[ENG_WAIT_QUEUE] = {0}, waits = {0};
+    EngFetch fetch = {.device = -1,
+                      .step = found[0]->step,
+                      .layer = found[0]->layer,
+                      .tokens = -1,
+                      .bytes = -1,
+                      .start_ns = found[0]->start_ns,
+                      .step_ns = -1,
+                      .consumer_ns = -1,
+                      .hidden = NAN};
+    EngStatus status = ENG_OK;
+    for (int64_t i = 0; i < n && !status; i++) {
+        const EngTraceEvent *e = found[i];
+        bool wait = is_ours(e, ENG_RANGE_WAIT);
+        EngIntervals *set = wait ? &waits : &sets[ENG_WAIT_READ];
+        status = eng_intervals_add(set, e->start_ns, e->end_ns, err);
+        if (wait) {
+            if (e->end_ns >= fetch.consumer_ns) {
+                fetch.consumer_ns = e->end_ns;
+                fetch.consumer = e;
+            }
+            continue;
+        }
+        if (!fetch.read) fetch.read = e;
+        if (e->tokens > fetch.tokens) fetch.tokens = e->tokens;
+        if (e->bytes >= 0) fetch.bytes = (fetch.bytes < 0 ? 0 : fetch.bytes) + e->bytes;
+        if (e->end_ns > fetch.ready_ns) fetch.ready_ns = e->end_ns;
+    }
+    eng_intervals_close(&sets[ENG_WAIT_READ]);
+    eng_intervals_close(&waits);
+    fetch.fetch_ns = eng_intervals_total(&sets[ENG_WAIT_READ]);
+    sets[ENG_WAIT_HASH] = *hash;
+    if (!status) status = eng_overlap_divide(&fetch, &waits, sets, err);
+    if (!status) status = eng_overlap_add(out, &fetch, err);
+    eng_intervals_free(&sets[ENG_WAIT_READ]);
+    eng_intervals_free(&waits);
+    return status;
+}
+
+/* Durations of the steps; fetches are sorted by step. */
+static void set_steps(const EngTrace *trace, EngOverlap *out)
+{
+    for (int64_t i = 0; i < trace->n_events; i++) {
+        const EngTraceEvent *e = &trace->events[i];
+        int64_t lo = 0, hi = out->n;
+        if (e->step < 0 || !is_ours(e, ENG_RANGE_STEP)) continue;
+        while (lo < hi) {
+            int64_t middle = lo + (hi - lo) / 2;
+            if (out->fetches[middle].step < e->step)
+                lo = middle + 1;
+            else
+                hi = middle;
+        }
+        for (; lo < out->n && out->fetches[lo].step == e->step; lo++)
+            out->fetches[lo].step_ns = e->end_ns - e->start_ns;
+    }
+}
+
+EngStatus eng_overlap_from_ranges(const EngTrace *trace, EngOverlap *out, EngErr *err)
+{
+    EngIntervals hash = {0};
+    const EngTraceEvent **found = NULL;
+    int64_t n = 0;
+    *out = (EngOverlap){0};
+    EngStatus status = eng_alloc_or((void **)&found, (size_t)trace->n_events + 1, sizeof *found,
+                                    "the ranges of a trace", err);
+    for (int64_t i = 0; i < trace->n_events && !status; i++) {
+        const EngTraceEvent *e = &trace->events[i];
+        if (is_ours(e, ENG_RANGE_FETCH) || is_ours(e, ENG_RANGE_WAIT)) found[n++] = e;
+        if (is_ours(e, ENG_RANGE_HASH))
+            status = eng_intervals_add(&hash, e->start_ns, e->end_ns, err);
+    }
+    eng_intervals_close(&hash);
+    if (n) qsort(found, (size_t)n, sizeof *found, by_group);
+    for (int64_t i = 0, end; i < n && !status; i = end) {
+        for (end = i + 1;
+             end < n && found[end]->step == found[i]->step && found[end]->layer == found[i]->layer;)
+            end++;
+        status = take_group(found + i, end - i, &hash, out, err);
+    }
+    if (!status) {
+        eng_overlap_sort(out);
+        set_steps(trace, out);
+    }
+    eng_intervals_free(&hash);
+    eng_free(found);
+    if (status) eng_overlap_free(out);
+    return status;
+}
+
+/* ---- sums --------------------------------------------------------------------------------------
+ */
+
+/* Layer `layer` of a device (all: everything) into *sum; values: room for overlap->n. */
+static void sum_layer(const EngOverlap *overlap, EngLayerOverlap *sum, double *values)
+{
+    size_t n = 0, n_stalls = 0;
+    bool stalls = false;
+    for (int64_t i = 0; i < overlap->n; i++) {
+        const EngFetch *f = &overlap->fetches[i];
+        if (!sum->all_layers && (f->device != sum->device || f->layer != sum->layer)) continue;
+        sum->n_steps++;
+        values[n++] = (double)f->fetch_ns;
+        sum->fetch_ns += f->stall_ns < 0 ? 0 : f->fetch_ns; /* both sums over the same steps */
+        if (f->bytes >= 0) sum->bytes = (sum->bytes < 0 ? 0 : sum->bytes) + f->bytes;
+        stalls = stalls || f->stall_ns >= 0;
+        if (f->stall_ns < 0) continue;
+        sum->stall_ns += f->stall_ns;
+        for (int c = 0; c < ENG_WAIT_COUNT; c++) sum->wait_ns[c] += f->wait_ns[c];
+    }
+    sum->hidden = stalls ? eng_hidden_fraction(sum->fetch_ns, sum->stall_ns) : NAN;
+    sum->fetch_median_ns = eng_median_in_place(values, n).median;
+    for (int64_t i = 0; i < overlap->n; i++) {
+        const EngFetch *f = &overlap->fetches[i];
+        if (!sum->all_layers && (f->device != sum->device || f->layer != sum->layer)) continue;
+        if (f->stall_ns >= 0) values[n_stalls++] = (double)f->stall_ns;
+    }
+    sum->stall_median_ns = eng_median_in_place(values, n_stalls).median;
+    if (!stalls) { /* nothing waited that the trace shows: the fetches alone */
+        sum->stall_ns = -1;
+        for (int64_t i = 0; i < overlap->n; i++)
+            if (sum->all_layers || (overlap->fetches[i].device == sum->device &&
+                                    overlap->fetches[i].layer == sum->layer))
+                sum->fetch_ns += overlap->fetches[i].fetch_ns;
+    }
+}
+
+EngStatus eng_overlap_by_layer(const EngOverlap *overlap, EngLayerOverlap **layers, int *n,
+                               EngErr *err)
+{
+    double *values = NULL;
+    *n = 0;
+    *layers = NULL;
+    EngStatus status =
+        eng_alloc_or((void **)layers, (size_t)overlap->n + 1, sizeof **layers, "layers", err);
+    if (!status)
+        status =
+            eng_alloc_or((void **)&values, (size_t)overlap->n + 1, sizeof *values, "layers", err);
+    if (status) {
+        eng_free(*layers);
+        *layers = NULL;
+        return status;
+    }
+    for (int64_t i = 0; i < overlap->n; i++) {
+        const EngFetch *f = &overlap->fetches[i];
+        bool known = false;
+        for (int k = 0; k < *n && !known; k++)
+            known = (*layers)[k].device == f->device && (*layers)[k].layer == f->layer;
+        if (known) continue;
+        EngLayerOverlap *sum = &(*layers)[(*n)++];
+        *sum = (EngLayerOverlap){.device = f->device, .layer = f->layer, .bytes = -1};
+        sum_layer(overlap, sum, values);
+    }
+    if (overlap->n) {
+        EngLayerOverlap *all = &(*layers)[(*n)++];
+        *all = (EngLayerOverlap){.all_layers = true, .device = -1, .layer = -1, .bytes = -1};
+        sum_layer(overlap, all, values);
+    }
+    eng_free(values);
+    return ENG_OK;
+}
+
+/* ---- interference ------------------------------------------------------------------------------
+ */
+
+EngStatus eng_overlap_victims(const EngTrace *trace, EngVictim victims[4], int *n, EngErr *err)
+{
+    static const EngRange kinds[] = {ENG_RANGE_LAYER, ENG_RANGE_PROJECT, ENG_RANGE_GATE,
+                                     ENG_RANGE_CONV};
+    EngInterval *found = NULL;
+    EngIntervals fetch = {0};
+    bool *fetches = NULL;
+    *n = 0;
+    EngStatus status =
+        eng_alloc_or((void **)&found, (size_t)trace->n_events + 1, sizeof *found, "ranges", err);
+    if (!status)
+        status = eng_alloc_or((void **)&fetches, (size_t)trace->n_tracks + 1, sizeof *fetches,
+                              "tracks", err);
+    for (int64_t i = 0; i < trace->n_events && !status; i++) {
+        const EngTraceEvent *e = &trace->events[i];
+        if (!is_ours(e, ENG_RANGE_FETCH)) continue;
+        fetches[e->track] = true;
+        status = eng_intervals_add(&fetch, e->start_ns, e->end_ns, err);
+    }
+    eng_intervals_close(&fetch);
+    for (int k = 0; k < 4 && !status && fetch.n; k++) {
+        int64_t n_found = 0;
+        for (int64_t i = 0; i < trace->n_events; i++) {
+            const EngTraceEvent *e = &trace->events[i];
+            if (is_ours(e, kinds[k]) && !fetches[e->track])
+                found[n_found++] = (EngInterval){e->start_ns, e->end_ns};
+        }
+        if (!n_found) continue;
+        victims[*n].name = eng_range_name(kinds[k]);
+        status = eng_interference(found, n_found, &fetch, &victims[(*n)++].effect, err);
+    }
+    eng_intervals_free(&fetch);
+    eng_free(found);
+    eng_free(fetches);
+    return status;
+}
