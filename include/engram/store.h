@@ -58,6 +58,8 @@ typedef struct EngStoreOps {
     void (*reset_stats)(EngStore *store);
     /* The whole table where it can be read in place, else NULL (also as the function). */
     const EngTable *(*table)(const EngStore *store);
+    /* Gives up pages of the file that the process has mapped; may be NULL. */
+    void (*release)(EngStore *store);
     void (*destroy)(EngStore *store);
 } EngStoreOps;
 
@@ -81,6 +83,9 @@ void eng_store_stats(const EngStore *store, EngStoreStats *stats);
 void eng_store_reset_stats(EngStore *store);
 /* Kernels may gather from it without a fetch; NULL when rows must be read first. */
 const EngTable *eng_store_table(const EngStore *store);
+/* Gives up pages of the file that this handle keeps mapped, so that the file can leave the page
+ * cache; rows held in memory of our own stay. */
+void eng_store_release(EngStore *store);
 void eng_store_destroy(EngStore *store); /* accepts NULL */
 
 /* Bytes that n slots take in a destination. */
@@ -130,7 +135,7 @@ typedef struct EngStoreOptions {
 } EngStoreOptions;
 
 /* Opens the table file at `path`. Where io_uring is forbidden or absent, uring opens pread with as
- * many threads as its depth, 32 at most, and `note` says so. ENG_NOT_FOUND; ENG_BAD_DATA: no table
+ * many threads as its depth, 32 at most, and `note` says so. ENG_BAD_DATA: no such file, no table
  * file, or a damaged one; ENG_IO: too few descriptors, among others; ENG_UNSUPPORTED: no 1 GiB
  * pages, direct reads that the file system refuses; ENG_NO_MEMORY: naming bytes needed and there;
  * ENG_USAGE: an option out of range. */

@@ -21,8 +21,10 @@ static EngStatus open_file(EngTableFile *file, uint64_t *bytes, EngErr *err)
 {
     struct stat st;
     file->fd = open(file->path, O_RDONLY | O_CLOEXEC);
+    if (file->fd < 0 && errno == ENOENT)
+        return ENG_FAIL(err, ENG_BAD_DATA, "%s: no such file", file->path);
     if (file->fd < 0)
-        return ENG_FAIL(err, errno == ENOENT ? ENG_NOT_FOUND : ENG_IO, "%s: cannot open: %s",
+        return ENG_FAIL(err, errno == EACCES ? ENG_BAD_DATA : ENG_IO, "%s: cannot open: %s",
                         file->path, strerror(errno));
     if (fstat(file->fd, &st) || !S_ISREG(st.st_mode))
         return ENG_FAIL(err, ENG_BAD_DATA, "%s: not a regular file", file->path);

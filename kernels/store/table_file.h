@@ -42,8 +42,8 @@ typedef struct EngTableFile {
 } EngTableFile;
 
 /* Checks the header, the size of the file and the sha256 of the checksums; reads no rows. No such
- * file: ENG_NOT_FOUND; no table file, a damaged one or a truncated one: ENG_BAD_DATA naming the
- * file and what it has against what it should have. A descriptor less than is allowed: ENG_IO. */
+ * file, no table file, a damaged or truncated one: ENG_BAD_DATA naming the file and what it has
+ * against what it should have. Too few descriptors, a device's error: ENG_IO. */
 EngStatus eng_table_file_open(const char *path, EngTableFile *file, EngErr *err);
 void eng_table_file_close(EngTableFile *file); /* accepts a closed or zeroed one */
 
@@ -69,6 +69,9 @@ typedef struct EngTableSource {
      * `by_content` the key content_sha256 (digest over all checksums) is added. */
     const char *identity;
     bool by_content;
+    /* What must be the same for a killed call to be gone on with, beyond the identity (versions of
+     * source files); not kept in the table. NULL: nothing. */
+    const char *state;
     /* n bytes from `at` of the values (scales: of the scales) region into out. at is a multiple of
      * ENG_TABLE_FILE_BLOCK_BYTES. */
     EngStatus (*read)(const void *context, bool scales, uint64_t at, size_t n, uint8_t *out,

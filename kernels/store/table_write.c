@@ -57,6 +57,8 @@ static EngStatus describe(const EngTableSource *source, const uint8_t *checks_su
         snprintf(hex + 2 * i, 3, "%02x", checks_sum[i]);
     if (checks_sum && source->by_content)
         bad = bad || json_object_set_new(json, "content_sha256", json_string(hex));
+    if (!checks_sum && source->state)
+        bad = bad || json_object_set_new(json, "state", json_string(source->state));
     char *dumped = bad ? NULL : json_dumps(json, JSON_SORT_KEYS | JSON_COMPACT);
     *text = dumped ? eng_strdup(dumped) : NULL;
     if (!*text) status = ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a table's description");
@@ -116,7 +118,8 @@ static bool can_resume(Make *make)
     if (eng_file_read_at(part->fd, part->path, part->checks, eng_table_checks_bytes(part),
                          eng_table_checks_offset(part), NULL))
         return false;
-    for (int finished = 0; finished < 2; finished++)
+    /* A finished header no longer tells the state of the source. */
+    for (int finished = 0; finished < (make->source->state ? 1 : 2); finished++)
         if (!make_page(make, finished, page, digest, NULL) && !memcmp(page, found, sizeof page))
             return true;
     memset(part->checks, 0, eng_table_checks_bytes(part));

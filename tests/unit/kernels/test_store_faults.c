@@ -369,7 +369,7 @@ static void test_options(void **state)
         assert_null(store);
     }
     assert_int_equal(eng_store_open("no-such.table", ENG_STORE_MMAP, NULL, &store, &err),
-                     ENG_NOT_FOUND);
+                     ENG_BAD_DATA);
     assert_int_equal(
         eng_store_open(ENG_SOURCE_DIR "/README.md", ENG_STORE_URING, NULL, &store, &err),
         ENG_BAD_DATA);

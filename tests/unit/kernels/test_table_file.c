@@ -172,7 +172,7 @@ static void test_truncated(void **state)
     expect_open(path, ENG_BAD_DATA, "not a table file");
     assert_int_equal(truncate(path, 0), 0);
     expect_open(path, ENG_BAD_DATA, "not a table file");
-    expect_open(path_of("nowhere"), ENG_NOT_FOUND, "cannot open");
+    expect_open(path_of("nowhere"), ENG_BAD_DATA, "no such file");
     expect_open(g_dir, ENG_BAD_DATA, "not a regular file");
 }
 
