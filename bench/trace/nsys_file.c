@@ -206,12 +206,13 @@ EngStatus eng_nsys_put_drops(EngNsys *nsys, const EngNsysDrops *row, EngErr *err
     if (!status && row->n && !nsys->drops) status = make_table(nsys, "DIAGNOSTIC_EVENT", err);
     if (status || !row->n) return status;
     char text[128];
-    const char *const values[] = {text};
-    snprintf(text, sizeof text, "%lld records were lost (%s)", (long long)row->n, row->what);
+    const char *const values[] = {row->refused ? "1" : "2", text};
+    snprintf(text, sizeof text, "%lld records were %s (%s)", (long long)row->n,
+             row->refused ? "refused" : "lost", row->what);
     nsys->drops += row->n;
     return put_texts(nsys,
                      "INSERT INTO DIAGNOSTIC_EVENT (timestamp, timestampType, source, severity,"
-                     " text) VALUES (0, 1, 1, 2, ?)",
+                     " text) VALUES (0, 1, 1, ?, ?)",
                      values, err);
 }
 
