@@ -195,11 +195,14 @@ static EngStatus write_drops(const EngCuptiRows *rows, EngNsys *nsys, EngErr *er
 {
     EngStatus status = ENG_OK;
     for (int i = 0; !status && i < ENG_CUPTI_DROP_COUNT; i++) {
-        EngNsysDrops drops = {eng_cupti_drop_name((EngCuptiDrop)i), rows->drops[i]};
+        bool refused = i == ENG_CUPTI_DROP_KIND || i == ENG_CUPTI_DROP_ZERO ||
+                       i == ENG_CUPTI_DROP_BACKWARDS || i == ENG_CUPTI_DROP_REPEATED ||
+                       i == ENG_CUPTI_DROP_LATE;
+        EngNsysDrops drops = {eng_cupti_drop_name((EngCuptiDrop)i), rows->drops[i], refused};
         if (drops.n) status = eng_nsys_put_drops(nsys, &drops, err);
     }
     /* The shape has a table for them that no reader sums: say that their kernels are not there. */
-    EngNsysDrops graphs = {"cupti: graphs traced as a whole", rows->graphs.n};
+    EngNsysDrops graphs = {"cupti: graphs traced as a whole", rows->graphs.n, false};
     if (!status && graphs.n) status = eng_nsys_put_drops(nsys, &graphs, err);
     return status;
 }

@@ -11,6 +11,7 @@
 #define ENG_BENCH_TRACE_NSYS_ROWS_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define ENG_NSYS_NULL INT64_MIN
@@ -138,10 +139,12 @@ typedef struct EngNsysExternal {
     int64_t externalId;
 } EngNsysExternal;
 
-/* What was lost: our own table ENGRAM_DROPS, a row per cause, and a DIAGNOSTIC_EVENT. */
+/* Records that have no row: our own table ENGRAM_DROPS, a row per cause, and a DIAGNOSTIC_EVENT,
+ * which is a warning when records were lost: readers refuse the file then. */
 typedef struct EngNsysDrops {
-    const char *what; /* "nvtx", "cupti", "cupti zero timestamps", .. */
+    const char *what; /* "nvtx", "cupti", "cupti: zero timestamps", .. */
     int64_t n;
+    bool refused; /* not lost: they were there, and lied or told nothing new */
 } EngNsysDrops;
 
 #endif
