@@ -13,6 +13,7 @@
 #include "bench/core/db_knee.h"
 #include "bench/core/machine.h"
 #include "bench/core/stream.h"
+#include "bench/trace/cupti.h"
 #include "kernels/address/preset.h"
 #include "kernels/address/tokmap.h"
 #include "kernels/store/memory.h"
@@ -97,7 +98,11 @@ static int check_cpu(const EngMachine *machine)
                      "bytes and misses are modelled, not counted");
     missing += check(!access("/dev/nvidia0", R_OK), "an NVIDIA GPU",
                      "the cuda backend is skipped (no device)");
-    return missing;
+    char text[600];
+    EngErr err = {0};
+    EngStatus status = eng_cupti_probe(text, sizeof text, &err);
+    if (!status) printf("  ok       traces of GPU work: CUPTI %s\n", text);
+    return missing + (status ? check(false, "traces of GPU work", err.text) : 0);
 }
 
 static int check_tokmap(const char *data_dir)
