@@ -523,6 +523,6 @@ EngStatus eng_recording_put(EngNsys *nsys, EngRecordHead *const *heads, int n,
         eng_free(r.starts);
         if (r.arena) eng_arena_destroy(r.arena);
     }
-    const EngNsysDrops drops = {"nvtx", counts->dropped};
+    const EngNsysDrops drops = {.what = "nvtx", .n = counts->dropped};
     return status ? status : eng_nsys_put_drops(nsys, &drops, err);
 }
