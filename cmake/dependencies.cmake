@@ -73,6 +73,9 @@ function(eng_find_cupti)
             set(reason "CUPTI headers of version ${version}, older than those of CUDA 13")
             if(version GREATER_EQUAL 130000)
                 get_filename_component(libraries ${ENG_CUDA_INCLUDE}/../lib64 REALPATH)
+                if(NOT EXISTS ${libraries}) # as in the wheels of PyPI
+                    get_filename_component(libraries ${ENG_CUDA_INCLUDE}/../lib REALPATH)
+                endif()
                 target_include_directories(eng_cupti SYSTEM INTERFACE ${ENG_CUPTI_INCLUDE} ${ENG_CUDA_INCLUDE})
                 target_compile_definitions(eng_cupti INTERFACE ENG_HAVE_CUPTI=1
                     ENG_CUPTI_LIBRARY_DIR="${libraries}")

@@ -4,6 +4,8 @@
  * Structs are those of the headers that the build found (CUDA 13: Kernel10, Memcpy6, Memset4, ...);
  * records of a newer 13.x library, which only appends fields, are read through its own iterator.
  * What each field becomes: harness notes 4.2; enumerations are translated to the export's values.
+ * Kernels keep the name that CUPTI gives in all three columns: ours are extern "C", and those of
+ * libraries stay as their compiler mangled them.
  */
 #ifndef ENG_TRACE_CUPTI_DECODE_H
 #define ENG_TRACE_CUPTI_DECODE_H

@@ -16,8 +16,6 @@
 #include "bench/trace/cupti_walk.h"
 #include "tests/unit/trace/cupti_records.h"
 
-static const EngCuptiClock g_same[2] = {{0, 0, 0}, {1000000, 1000000, 0}};
-
 static void test_clock(void **state)
 {
     (void)state;
@@ -83,6 +81,7 @@ int main(void)
 
 #else
 
+static const EngCuptiClock g_same[2] = {{0, 0, 0}, {1000000, 1000000, 0}};
 static const EngCuptiSource g_source = {.pid = 77};
 
 static EngCuptiRows rows_of(Buffer *buffer)
