@@ -1,10 +1,12 @@
 /* chain: what does the whole forward cost per token, and where does it go? Hash, gather of packed
  * fp8 rows, projection, gate + write-back, on windows of the stream; hidden states are synthetic
- * (standard normals). The clock is read five times a call, well under a microsecond together, and
- * the difference of neighbours is a stage's share.
+ * (standard normals). `fused` has one stage, the look-up, for gather and projection. The clock is
+ * read once more than there are stages, well under a microsecond together, and the difference of
+ * neighbours is a stage's share.
  */
 #include "bench/experiments/experiments.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -20,22 +22,21 @@
 #define CHECKED_OUTPUTS    96 /* of the projection */
 #define CHECKED_TOKENS     16 /* of the gate: all their outputs */
 #define SEED_STATES        0x686964646e657373u
-#define N_STAGES           4
+#define MAX_STAGES         4
 #define KEPT_RUNS          64 /* whose stages are remembered: most of a sample's */
 
-static const char *const g_words_variant[] = {"portable", "best", NULL};
-static const EngOp g_ops[N_STAGES] = {ENG_OP_HASH, ENG_OP_GATHER, ENG_OP_PROJECT, ENG_OP_GATE};
-/* Kernels of `best`, in order of preference: the first that is there and takes the shape. */
+static const char *const g_words_variant[] = {"portable", "best", "fused", NULL};
+static const EngOp g_apart[] = {ENG_OP_HASH, ENG_OP_GATHER, ENG_OP_PROJECT, ENG_OP_GATE};
+static const EngOp g_fused[] = {ENG_OP_HASH, ENG_OP_LOOKUP, ENG_OP_GATE};
+/* Kernels of all variants but `portable`, in order of preference: the first that is there and takes
+ * the shape. */
 enum { CANDIDATES = 4 };
-static const char *const g_best[N_STAGES][CANDIDATES] = {
-    {"avx512_ifma", "avx512", "avx2", "portable"},
-    {"avx512", "avx2", "portable"},
-    {"avx512", "onednn_bf16", "onednn_f32", "portable"},
-    {"avx512", "avx2", "portable"}};
-/* Beyond this many tokens the product on expanded weights is ahead of expanding as it goes. */
-#define MANY_TOKENS 64
-static const char *const g_project_many[CANDIDATES] = {"onednn_bf16", "avx512", "onednn_f32",
-                                                       "portable"};
+static const char *const g_best[ENG_OP_COUNT][CANDIDATES] = {
+    [ENG_OP_HASH] = {"avx512_ifma", "avx512", "avx2", "portable"},
+    [ENG_OP_GATHER] = {"avx512", "avx2", "portable"},
+    [ENG_OP_PROJECT] = {"avx512", "onednn_bf16", "onednn_f32", "portable"},
+    [ENG_OP_LOOKUP] = {"avx512_fused"},
+    [ENG_OP_GATE] = {"avx512", "avx2", "portable"}};
 static const char *const g_portable[CANDIDATES] = {"portable"};
 
 static const EngAxisDef g_axes[] = {
@@ -46,7 +47,8 @@ static const EngAxisDef g_axes[] = {
     ENG_AXIS_THREADS_DEF,
     ENG_AXIS_CACHE_DEF,
     {"variant", ENG_AXIS_WORD, "best", "", 0, 0, g_words_variant,
-     "portable throughout, or per stage the first of a list by preference that fits"},
+     "portable throughout, per stage the first of a list by preference that fits, or the same with "
+     "gather and projection fused"},
 };
 
 static const EngMetricDef g_metrics[] = {
@@ -57,21 +59,32 @@ static const EngMetricDef g_metrics[] = {
     {"share_gather", "share", 0, "wall", "share of the chain's wall time"},
     {"share_project", "share", 0, "wall", "share of the chain's wall time"},
     {"share_gate", "share", 0, "wall", "share of the chain's wall time"},
+    {"share_lookup", "share", 0, "wall", "share of the chain's wall time: gather and projection"},
 };
 
 typedef struct State {
     EngShape shape;
-    EngRunner stages[N_STAGES];
+    const EngOp *ops; /* [n_stages] */
+    int n_stages;
+    EngRunner stages[MAX_STAGES];
     EngWindows windows;
     int64_t *rows; /* of one window */
     uint8_t *x, *x_scales;
     uint16_t *kv, *states, *q_weight, *k_weight;
-    int64_t stage_ns[KEPT_RUNS][N_STAGES]; /* of the last runs, a ring */
+    int64_t stage_ns[KEPT_RUNS][MAX_STAGES]; /* of the last runs, a ring */
     int64_t runs;
     uint64_t seed;
 } State;
 
 /* ---- problems ---- */
+
+static int stages_of(const EngPoint *point, const EngOp **ops)
+{
+    bool fused = !strcmp(eng_point_word(point, "variant"), "fused");
+    *ops = fused ? g_fused : g_apart;
+    return fused ? (int)(sizeof g_fused / sizeof *g_fused)
+                 : (int)(sizeof g_apart / sizeof *g_apart);
+}
 
 static EngProblem problem_of(const EngPoint *point, const EngShape *shape, EngOp op)
 {
@@ -94,6 +107,14 @@ static EngProblem problem_of(const EngPoint *point, const EngShape *shape, EngOp
                                                 .weights = ENG_FP8,
                                                 .out = ENG_BF16};
         break;
+    case ENG_OP_LOOKUP:
+        problem.u.lookup = (EngLookupProblem){.table = eng_shape_table(shape),
+                                              .columns = shape->columns,
+                                              .tokens = shape->tokens,
+                                              .n = (int)shape->n,
+                                              .weights = ENG_FP8,
+                                              .out = ENG_BF16};
+        break;
     default:
         problem.u.gate = (EngGateProblem){
             .tokens = shape->tokens,
@@ -106,17 +127,15 @@ static EngProblem problem_of(const EngPoint *point, const EngShape *shape, EngOp
 }
 
 /* ENG_UNSUPPORTED with the last candidate's reason when none fits. */
-static EngStatus choose_kernel(const EngPoint *point, const EngShape *shape, int stage,
+static EngStatus choose_kernel(const EngPoint *point, const EngShape *shape, EngOp op,
                                const EngKernel **kernel, EngErr *err)
 {
-    bool best = !strcmp(eng_point_word(point, "variant"), "best");
-    const char *const *names = best ? g_best[stage] : g_portable;
-    if (best && g_ops[stage] == ENG_OP_PROJECT && shape->tokens > MANY_TOKENS)
-        names = g_project_many;
-    EngProblem problem = problem_of(point, shape, g_ops[stage]);
-    EngStatus status = ENG_FAIL(err, ENG_UNSUPPORTED, "no %s kernel", eng_op_name(g_ops[stage]));
+    bool portable = !strcmp(eng_point_word(point, "variant"), "portable");
+    const char *const *names = portable ? g_portable : g_best[op];
+    EngProblem problem = problem_of(point, shape, op);
+    EngStatus status = ENG_FAIL(err, ENG_UNSUPPORTED, "no %s kernel", eng_op_name(op));
     for (int i = 0; i < CANDIDATES && names[i]; i++) {
-        *kernel = eng_kernel_find(g_ops[stage], names[i]);
+        *kernel = eng_kernel_find(op, names[i]);
         if (!*kernel) continue;
         status = eng_kernel_supports(*kernel, &problem, err);
         if (!status) return ENG_OK;
@@ -138,8 +157,10 @@ static EngStatus check(const EngPoint *point, EngErr *why)
     if (shape.row_format != ENG_ROW_FP8)
         return ENG_FAIL(why, ENG_UNSUPPORTED, "the chain hands packed fp8 rows on, not %s rows",
                         eng_row_format_name(shape.row_format));
-    for (int i = 0; !status && i < N_STAGES; i++)
-        status = choose_kernel(point, &shape, i, &kernel, why);
+    const EngOp *ops;
+    int n = stages_of(point, &ops);
+    for (int i = 0; !status && i < n; i++)
+        status = choose_kernel(point, &shape, ops[i], &kernel, why);
     return status;
 }
 
@@ -176,7 +197,7 @@ static void teardown(void *opaque)
 {
     State *state = opaque;
     if (!state) return;
-    for (int i = 0; i < N_STAGES; i++) eng_runner_close(&state->stages[i]);
+    for (int i = 0; i < MAX_STAGES; i++) eng_runner_close(&state->stages[i]);
     eng_windows_destroy(&state->windows);
     eng_free(state->rows);
     eng_free(state->x);
@@ -237,25 +258,43 @@ static EngStatus touch(State *state, const EngTable *table, EngErr *err)
     return status;
 }
 
+static EngStatus open_stage(State *state, const EngBench *bench, const EngPoint *point,
+                            const EngTable *table, int stage, EngErr *err)
+{
+    const EngShape *shape = &state->shape;
+    const EngKernel *kernel;
+    const uint8_t *w = NULL, *w_scales = NULL;
+    EngOp op = state->ops[stage];
+    EngProblem problem = problem_of(point, shape, op);
+    EngStatus status = choose_kernel(point, shape, op, &kernel, err);
+    if (!status && (op == ENG_OP_PROJECT || op == ENG_OP_LOOKUP))
+        status = eng_resources_weights(bench->resources, (int)shape->n, (int)shape->k, &w,
+                                       &w_scales, err);
+    if (status) return status;
+    if (op == ENG_OP_GATHER) problem.u.gather.table = *table;
+    if (op == ENG_OP_PROJECT) {
+        problem.u.project.w = w;
+        problem.u.project.w_scales = w_scales;
+    }
+    if (op == ENG_OP_LOOKUP) {
+        problem.u.lookup.table = *table;
+        problem.u.lookup.w = w;
+        problem.u.lookup.w_scales = w_scales;
+    }
+    if (op == ENG_OP_GATE) {
+        problem.u.gate.q_weight = state->q_weight;
+        problem.u.gate.k_weight = state->k_weight;
+    }
+    return eng_runner_open(&state->stages[stage], kernel, &problem, err);
+}
+
 static EngStatus open_stages(State *state, const EngBench *bench, const EngPoint *point,
                              const EngTable *table, EngErr *err)
 {
-    const EngShape *shape = &state->shape;
     EngStatus status = ENG_OK;
-    for (int i = 0; !status && i < N_STAGES; i++) {
-        const EngKernel *kernel;
-        EngProblem problem = problem_of(point, shape, g_ops[i]);
-        if (problem.op == ENG_OP_GATHER) problem.u.gather.table = *table;
-        if (problem.op == ENG_OP_GATE) {
-            problem.u.gate.q_weight = state->q_weight;
-            problem.u.gate.k_weight = state->k_weight;
-        }
-        if (problem.op == ENG_OP_PROJECT)
-            status = eng_resources_weights(bench->resources, (int)shape->n, (int)shape->k,
-                                           &problem.u.project.w, &problem.u.project.w_scales, err);
-        if (!status) status = choose_kernel(point, shape, i, &kernel, err);
-        if (!status) status = eng_runner_open(&state->stages[i], kernel, &problem, err);
-    }
+    state->n_stages = stages_of(point, &state->ops);
+    for (int i = 0; !status && i < state->n_stages; i++)
+        status = open_stage(state, bench, point, table, i, err);
     return status;
 }
 
@@ -293,29 +332,32 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
 
 /* ---- runs ---- */
 
-static void fill_args(State *state, int64_t window, EngArgs args[N_STAGES])
+/* Arguments of each operation, by EngOp. */
+static void fill_args(State *state, int64_t window, EngArgs args[ENG_OP_COUNT])
 {
-    args[0].u.hash =
+    args[ENG_OP_HASH].u.hash =
         eng_windows_hash_args(&state->windows, window, state->shape.max_order - 1, state->rows);
-    args[1].u.gather = (EngGatherArgs){.rows = state->rows,
-                                       .row_stride = state->shape.columns,
-                                       .out = state->x,
-                                       .out_scales = state->x_scales};
-    args[2].u.project =
+    args[ENG_OP_GATHER].u.gather = (EngGatherArgs){.rows = state->rows,
+                                                   .row_stride = state->shape.columns,
+                                                   .out = state->x,
+                                                   .out_scales = state->x_scales};
+    args[ENG_OP_PROJECT].u.project =
         (EngProjectArgs){.x = state->x, .x_scales = state->x_scales, .out = state->kv};
-    args[3].u.gate =
+    args[ENG_OP_LOOKUP].u.lookup =
+        (EngLookupArgs){.rows = state->rows, .row_stride = state->shape.columns, .out = state->kv};
+    args[ENG_OP_GATE].u.gate =
         (EngGateArgs){.streams_in = state->states, .streams_out = state->states, .kv = state->kv};
 }
 
 static EngStatus run(void *opaque, EngErr *err)
 {
     State *state = opaque;
-    EngArgs args[N_STAGES];
+    EngArgs args[ENG_OP_COUNT];
     fill_args(state, eng_windows_next(&state->windows), args);
     int64_t *stage_ns = state->stage_ns[state->runs++ % KEPT_RUNS];
     int64_t before = eng_now_ns();
-    for (int i = 0; i < N_STAGES; i++) {
-        EngStatus status = eng_runner_run(&state->stages[i], &args[i], err);
+    for (int i = 0; i < state->n_stages; i++) {
+        EngStatus status = eng_runner_run(&state->stages[i], &args[state->ops[i]], err);
         if (status) return status;
         int64_t now = eng_now_ns();
         stage_ns[i] = now - before;
@@ -324,29 +366,34 @@ static EngStatus run(void *opaque, EngErr *err)
     return ENG_OK;
 }
 
-/* Each stage against the oracle of its own inputs, which are the previous stage's outputs: together
- * that is the oracle of the chain with its roundings (bf16 keys and values) where they belong. */
-static EngStatus check_stages(State *state, const uint16_t *streams_in, EngArgs args[N_STAGES],
-                              EngCheck *sum, EngErr *err)
+static EngStatus check_stage(State *state, int stage, const EngArgs *args, EngCheck *sum,
+                             EngErr *err)
 {
-    args[3].u.gate.streams_in = streams_in;
-    EngStatus status = eng_check_hash(&state->shape.address, &args[0].u.hash, sum, err);
-    if (!status)
-        status = eng_check_gather(&state->stages[1].problem.u.gather, &args[1].u.gather, sum, err);
-    if (!status)
-        status = eng_check_project(&state->stages[2].problem.u.project, &args[2].u.project,
-                                   state->seed, CHECKED_OUTPUTS, sum, err);
-    if (!status)
-        status = eng_check_gate(&state->stages[3].problem.u.gate, &args[3].u.gate, state->seed,
-                                CHECKED_TOKENS, sum, err);
-    return status;
+    const EngProblem *problem = &state->stages[stage].problem;
+    switch (problem->op) {
+    case ENG_OP_HASH:
+        return eng_check_hash(&state->shape.address, &args->u.hash, sum, err);
+    case ENG_OP_GATHER:
+        return eng_check_gather(&problem->u.gather, &args->u.gather, sum, err);
+    case ENG_OP_PROJECT:
+        return eng_check_project(&problem->u.project, &args->u.project, state->seed,
+                                 CHECKED_OUTPUTS, sum, err);
+    case ENG_OP_LOOKUP:
+        return eng_check_lookup(&problem->u.lookup, &args->u.lookup, state->seed, CHECKED_OUTPUTS,
+                                sum, err);
+    default:
+        return eng_check_gate(&problem->u.gate, &args->u.gate, state->seed, CHECKED_TOKENS, sum,
+                              err);
+    }
 }
 
+/* Each stage against the oracle of its own inputs, which are the previous stage's outputs: together
+ * that is the oracle of the chain with its roundings (bf16 keys and values) where they belong. */
 static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
 {
     State *state = opaque;
     EngCheck sum = {0};
-    EngArgs args[N_STAGES];
+    EngArgs args[ENG_OP_COUNT];
     uint16_t *before = NULL;
     const EngShape *shape = &state->shape;
     size_t values = (size_t)shape->tokens * (size_t)shape->streams * (size_t)shape->hidden;
@@ -354,9 +401,11 @@ static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
     EngStatus status = eng_alloc_or((void **)&before, values, sizeof *before, "streams", err);
     if (!status) memcpy(before, state->states, values * sizeof *before);
     memset(state->kv, 0xff, (size_t)shape->tokens * (size_t)shape->n * sizeof *state->kv);
-    for (int i = 0; !status && i < N_STAGES; i++)
-        status = eng_runner_run(&state->stages[i], &args[i], err);
-    if (!status) status = check_stages(state, before, args, &sum, err);
+    for (int i = 0; !status && i < state->n_stages; i++)
+        status = eng_runner_run(&state->stages[i], &args[state->ops[i]], err);
+    args[ENG_OP_GATE].u.gate.streams_in = before;
+    for (int i = 0; !status && i < state->n_stages; i++)
+        status = check_stage(state, i, &args[state->ops[i]], &sum, err);
     eng_residual_of_check(&sum, "rel", residual);
     eng_free(before);
     return status;
@@ -364,18 +413,25 @@ static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
 
 static void observe(void *opaque, const EngTiming *timing, double *values)
 {
+    static const EngOp shares[] = {ENG_OP_HASH, ENG_OP_GATHER, ENG_OP_PROJECT, ENG_OP_GATE,
+                                   ENG_OP_LOOKUP};
+    enum { N_SHARES = sizeof shares / sizeof *shares };
     const State *state = opaque;
-    double stage[N_STAGES] = {0}, total = 0;
+    double ns[ENG_OP_COUNT] = {0}, total = 0;
     int64_t kept = timing->inner < KEPT_RUNS ? timing->inner : KEPT_RUNS;
     if (kept > state->runs) kept = state->runs;
-    for (int64_t r = 1; r <= kept; r++)
-        for (int i = 0; i < N_STAGES; i++)
-            stage[i] += (double)state->stage_ns[(state->runs - r) % KEPT_RUNS][i];
-    for (int i = 0; i < N_STAGES; i++) total += stage[i];
+    for (int i = 0; i < state->n_stages; i++) {
+        for (int64_t r = 1; r <= kept; r++)
+            ns[state->ops[i]] += (double)state->stage_ns[(state->runs - r) % KEPT_RUNS][i];
+        total += ns[state->ops[i]];
+    }
     values[0] = eng_wall_ns(timing) * 1e-3;
     values[1] = eng_cpu_ns(timing) * 1e-3;
     values[2] = values[1] / (double)state->shape.tokens;
-    for (int i = 0; i < N_STAGES; i++) values[3 + i] = stage[i] / total;
+    for (int i = 0; i < N_SHARES; i++) values[3 + i] = NAN; /* not a stage of this variant */
+    for (int i = 0; i < N_SHARES; i++)
+        for (int k = 0; k < state->n_stages; k++)
+            if (state->ops[k] == shares[i]) values[3 + i] = ns[shares[i]] / total;
 }
 
 const EngExperiment eng_experiment_chain = {

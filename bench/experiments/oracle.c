@@ -10,6 +10,7 @@
 #include "kernels/ref/gate.h"
 #include "kernels/ref/gather.h"
 #include "kernels/ref/hash.h"
+#include "kernels/ref/lookup.h"
 #include "kernels/ref/project.h"
 
 /* ---- adding up ---- */
@@ -100,33 +101,84 @@ EngStatus eng_check_gather(const EngGatherProblem *problem, const EngGatherArgs 
 
 /* ---- sampled operations ---- */
 
-EngStatus eng_check_project(const EngProjectProblem *problem, const EngProjectArgs *args,
-                            uint64_t seed, int64_t n, EngCheck *check, EngErr *err)
+/* A product [tokens, n] over k terms; want() is its oracle. */
+typedef struct Product {
+    const void *problem, *args;
+    void (*want)(const void *problem, const void *args, int64_t t, int j, double *value,
+                 double *abs_sum);
+    const void *out;
+    EngDtype type;
+    int64_t tokens;
+    int n, k;
+} Product;
+
+static void check_product(const Product *p, uint64_t seed, int64_t n, EngCheck *check)
 {
-    (void)err;
     EngRng rng;
     EngComparison part;
     eng_rng_seed(&rng, seed);
     eng_residual_start(&part);
     for (int64_t i = 0; i < n; i++) {
-        int64_t t = (int64_t)eng_rng_below(&rng, (uint64_t)problem->tokens);
-        int j = (int)eng_rng_below(&rng, (uint64_t)problem->n);
-        size_t at = (size_t)t * (size_t)problem->n + (size_t)j;
+        int64_t t = (int64_t)eng_rng_below(&rng, (uint64_t)p->tokens);
+        int j = (int)eng_rng_below(&rng, (uint64_t)p->n);
+        size_t at = (size_t)t * (size_t)p->n + (size_t)j;
         double want, abs_sum, got;
-        eng_ref_project_at(problem, args, t, j, &want, &abs_sum);
-        if (problem->out == ENG_BF16) {
-            uint32_t bits = (uint32_t)((const uint16_t *)args->out)[at] << 16;
+        p->want(p->problem, p->args, t, j, &want, &abs_sum);
+        if (p->type == ENG_BF16) {
+            uint32_t bits = (uint32_t)((const uint16_t *)p->out)[at] << 16;
             float value;
             memcpy(&value, &bits, sizeof value);
             got = value;
         } else {
-            got = ((const float *)args->out)[at];
+            got = ((const float *)p->out)[at];
         }
-        eng_residual_add(&part, problem->out, got, want,
-                         eng_limit_sum(problem->out, want, problem->k, abs_sum));
+        eng_residual_add(&part, p->type, got, want, eng_limit_sum(p->type, want, p->k, abs_sum));
     }
     merge(check, &part);
-    scan(check, problem->out, args->out, problem->tokens * problem->n);
+    scan(check, p->type, p->out, p->tokens * p->n);
+}
+
+static void want_project(const void *problem, const void *args, int64_t t, int j, double *value,
+                         double *abs_sum)
+{
+    eng_ref_project_at(problem, args, t, j, value, abs_sum);
+}
+
+static void want_lookup(const void *problem, const void *args, int64_t t, int j, double *value,
+                        double *abs_sum)
+{
+    eng_ref_lookup_at(problem, args, t, j, value, abs_sum);
+}
+
+EngStatus eng_check_project(const EngProjectProblem *problem, const EngProjectArgs *args,
+                            uint64_t seed, int64_t n, EngCheck *check, EngErr *err)
+{
+    (void)err;
+    Product product = {.problem = problem,
+                       .args = args,
+                       .want = want_project,
+                       .out = args->out,
+                       .type = problem->out,
+                       .tokens = problem->tokens,
+                       .n = problem->n,
+                       .k = problem->k};
+    check_product(&product, seed, n, check);
+    return ENG_OK;
+}
+
+EngStatus eng_check_lookup(const EngLookupProblem *problem, const EngLookupArgs *args,
+                           uint64_t seed, int64_t n, EngCheck *check, EngErr *err)
+{
+    (void)err;
+    Product product = {.problem = problem,
+                       .args = args,
+                       .want = want_lookup,
+                       .out = args->out,
+                       .type = problem->out,
+                       .tokens = problem->tokens,
+                       .n = problem->n,
+                       .k = problem->columns * problem->table.row_dims};
+    check_product(&product, seed, n, check);
     return ENG_OK;
 }
 

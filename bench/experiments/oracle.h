@@ -26,6 +26,9 @@ EngStatus eng_check_gather(const EngGatherProblem *problem, const EngGatherArgs 
 /* n seeded outputs of a projection, and a scan of the rest. */
 EngStatus eng_check_project(const EngProjectProblem *problem, const EngProjectArgs *args,
                             uint64_t seed, int64_t n, EngCheck *check, EngErr *err);
+/* The same of a look-up. */
+EngStatus eng_check_lookup(const EngLookupProblem *problem, const EngLookupArgs *args,
+                           uint64_t seed, int64_t n, EngCheck *check, EngErr *err);
 /* All outputs, gates and scores of up to n_tokens seeded tokens (all when there are no more), and a
  * scan of the other streams. args as given to the kernel, but with streams_in as it was before. */
 EngStatus eng_check_gate(const EngGateProblem *problem, const EngGateArgs *args, uint64_t seed,

@@ -147,33 +147,65 @@ static void test_formats_and_outputs(void **unused)
                                   formats[f], "weights", "bf16", NULL);
         assert_true(live_with_variants(&point) > 0);
     }
+    static const char *const all[] = {"fp8", "bf16", "f32", "fp8_packed", "int4"};
+    for (int f = 0; f < 5; f++) {
+        EngPoint point =
+            point_of(&eng_experiment_lookup, TINY, "tokens", "13", "row_format", all[f], NULL);
+        EngNeed need;
+        EngErr err;
+        EngResources *resources = open_for(&point, &need);
+        double values[ENG_MAX_METRICS];
+        assert_int_equal(eng_resources_layout(resources, need.row_dims, &err), ENG_OK);
+        assert_true(live_on(resources, &point, values, NULL));
+        set_axis(&point, "variant", "onednn_f32");
+        assert_true(live_on(resources, &point, values, NULL));
+        eng_resources_destroy(resources);
+    }
 }
 
 static void test_two_threads(void **unused)
 {
     (void)unused;
-    for (int e = 0; e < 5; e++) { /* the timed ones */
+    for (int e = 0; e < 6; e++) { /* the timed ones */
         EngPoint point =
             point_of(eng_experiments.items[e], TINY, "tokens", "33", "threads", "2", NULL);
         assert_true(live_with_variants(&point) > 0);
     }
 }
 
-static void test_chain_best(void **unused)
+/* Shares are of the variant's own stages, and add to 1; false where it cannot run. */
+static bool chain_shares(const char *variant, const char *const *stages, int n)
 {
-    (void)unused;
-    double values[ENG_MAX_METRICS];
-    EngPoint point = point_of(&eng_experiment_chain, TINY, "tokens", "40", "variant", "best", NULL);
-    assert_true(live(&point, values, NULL));
-    double shares = 0;
-    static const char *const names[] = {"share_hash", "share_gather", "share_project",
-                                        "share_gate"};
-    for (int i = 0; i < 4; i++) {
+    static const char *const names[] = {"share_hash", "share_gather", "share_project", "share_gate",
+                                        "share_lookup"};
+    double values[ENG_MAX_METRICS], sum = 0;
+    int found = 0;
+    EngPoint point =
+        point_of(&eng_experiment_chain, TINY, "tokens", "40", "variant", variant, NULL);
+    if (!live(&point, values, NULL)) return false;
+    for (int i = 0; i < 5; i++) {
         double share = metric_of(&eng_experiment_chain, values, names[i]);
+        bool has = false;
+        for (int k = 0; k < n; k++) has |= !strcmp(names[i] + strlen("share_"), stages[k]);
+        assert_int_equal(has, isfinite(share));
+        if (!has) continue;
         assert_true(share > 0 && share < 1);
-        shares += share;
+        sum += share;
+        found++;
     }
-    assert_true(fabs(shares - 1) < 1e-12);
+    assert_int_equal(found, n);
+    assert_true(fabs(sum - 1) < 1e-12);
+    return true;
+}
+
+static void test_chain_variants(void **unused)
+{
+    static const char *const apart[] = {"hash", "gather", "project", "gate"};
+    static const char *const fused[] = {"hash", "lookup", "gate"};
+    (void)unused;
+    assert_true(chain_shares("best", apart, 4));
+    assert_true(chain_shares("portable", apart, 4));
+    (void)chain_shares("fused", fused, 3); /* needs AVX-512 */
 }
 
 /* ---- what the gate reports ---- */
@@ -282,6 +314,15 @@ static void test_failing_allocations(void **unused)
         EngPoint point = point_of(eng_experiments.items[e], TINY, "tokens", "2048", NULL);
         fail_each_allocation(&point);
     }
+    static const char *const variants[] = {"avx512_fused", "avx512", "onednn_f32"};
+    EngPoint point = point_of(&eng_experiment_lookup, TINY, "tokens", "300", NULL);
+    for (int v = 0; v < 3; v++) {
+        EngErr why;
+        set_axis(&point, "variant", variants[v]);
+        if (eng_kernel_find(ENG_OP_LOOKUP, variants[v]) &&
+            !eng_experiment_lookup.check(&point, &why))
+            fail_each_allocation(&point);
+    }
 }
 
 static void test_stream_too_short(void **unused)
@@ -307,7 +348,7 @@ int main(void)
         cmocka_unit_test(test_all_variants),
         cmocka_unit_test(test_formats_and_outputs),
         cmocka_unit_test(test_two_threads),
-        cmocka_unit_test(test_chain_best),
+        cmocka_unit_test(test_chain_variants),
         cmocka_unit_test(test_saturation_is_the_histograms),
         cmocka_unit_test(test_known_alignment),
         cmocka_unit_test(test_signed_log),
