@@ -26,6 +26,17 @@ a=${runs[0]} b=${runs[1]} c=${runs[2]}
 
 # Two measurements of one kernel: whatever this machine says, never slower nor faster by a sixth.
 expect 0 '1 points in common' compare "$a" "$b" --db=a.db
+# By name; the verdict is stored, of the last comparison alone, and another database says why it is not.
+expect 0 '1 points in common' compare latest~2 latest~1 --db=a.db
+[ "$(sqlite3 a.db "SELECT group_concat(kind || run_id || base_run_id) FROM verdicts")" = "compare$b$a" ] ||
+    fail "stored: $(sqlite3 a.db 'SELECT * FROM verdicts')"
+expect 0 ",portable,compare,(same|unclear|slower|faster)," export --verdicts --run=latest~1 --db=a.db
+expect 0 "^${b:0:8} +latest~1 .* done .* 1  run gather" runs --db=a.db
+chmod a-w . a.db
+if [ "$(id -u)" != 0 ]; then
+    expect 0 'the verdicts are not stored: a.db: ' compare latest~2 latest~1 --db=a.db
+fi
+chmod u+w . a.db
 # The third run found the second's point.
 expect 0 'portable +same measurement' compare "$b" "${c:0:8}" --db=a.db
 # Times of B made one and a half times as long in a copy: slower; the other way round: faster.

@@ -180,6 +180,9 @@ done
 [ "$(sqlite3 into.db 'SELECT count(*) FROM samples')" -gt "$(sqlite3 whole.db 'SELECT count(*) FROM samples')" ] ||
     fail "merge after kills brought nothing"
 
+# ---- writing a trace: to come with the verb that writes one, 8 kills at write: and rename: as for an export, then
+# `trace` joins the list below ----
+
 total=0
 for what in plan sample commit torn random merge; do
     [ "${kills[$what]:-0}" -ge 8 ] || fail "only ${kills[$what]:-0} kills in $what"
