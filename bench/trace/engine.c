@@ -309,6 +309,23 @@ static EngStatus add_causes(Engine *e, const Group *g, int64_t from, int64_t to,
     return status;
 }
 
+/* Hash and lookups on the consumer's own stream: it does nothing else while they run, whatever it
+ * does between them and the consumer. */
+static EngStatus add_serial(Engine *e, const Group *g, int64_t from, EngIntervals *waits)
+{
+    EngStatus status = ENG_OK;
+    int track = e->items[g->consumer].event->track;
+    for (int64_t i = g->last; i >= from && !status; i--) {
+        const EngTraceEvent *work = e->items[i].event;
+        EngKernelClass kind = e->items[i].kind;
+        if (work->start_ns < g->begin_ns) break;
+        if (work->track == track &&
+            (kind == ENG_CLASS_HASH || (kind == ENG_CLASS_LOOKUP && i >= g->first)))
+            status = eng_intervals_add(waits, work->start_ns, work->end_ns, e->err);
+    }
+    return status;
+}
+
 /* Union of the group's reads, and who waited for them. */
 static EngStatus measure(Engine *e, const Group *g, int64_t from, int64_t to, int64_t ordinal)
 {
@@ -346,6 +363,8 @@ static EngStatus measure(Engine *e, const Group *g, int64_t from, int64_t to, in
         status = add_causes(e, g, from, to, sets, &fetch.ready_ns);
         int64_t ready = fetch.ready_ns < fetch.consumer_ns ? fetch.ready_ns : fetch.consumer_ns;
         if (!status && ready > needed) status = eng_intervals_add(&waits, needed, ready, e->err);
+        if (!status) status = add_serial(e, g, from, &waits);
+        eng_intervals_close(&waits);
         if (!status) status = eng_overlap_divide(&fetch, &waits, sets, e->err);
     }
     if (!status) status = eng_overlap_add(&e->out->overlap, &fetch, e->err);

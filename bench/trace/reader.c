@@ -37,7 +37,9 @@ const char *eng_reader_intern(EngReader *r, const char *text)
     const char *known = eng_key_table_get(&r->texts, text ? text : "");
     if (known) return known;
     char *copy = eng_arena_strdup(r->t->arena, text ? text : "");
-    return copy && eng_key_table_put(&r->texts, copy, copy) ? copy : NULL;
+    if (copy && eng_key_table_put(&r->texts, copy, copy)) return copy;
+    r->no_memory = true; /* or a table would look absent */
+    return NULL;
 }
 
 /* The first column of the first row, "" without one or where the table is absent. */
@@ -210,12 +212,30 @@ static EngStatus put_in_order(EngReader *r)
 /* ---- opening -----------------------------------------------------------------------------------
  */
 
+static uint32_t big_endian(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+/* SQLite itself notices missing pages only when it comes to them. The header holds the page size
+ * (1: 65536), the number of pages, and whether that number is up to date. */
+static EngStatus refuse_cut(EngReader *r, const uint8_t *file, size_t n)
+{
+    if (n < 100 || memcmp(file, "SQLite format 3", 16)) return ENG_OK; /* told when opened */
+    uint64_t page = (uint64_t)file[16] << 8 | file[17];
+    uint64_t bytes = (page == 1 ? 65536 : page) * big_endian(file + 28);
+    if (big_endian(file + 24) != big_endian(file + 92) || bytes <= n) return ENG_OK;
+    return ENG_FAIL(r->err, ENG_BAD_DATA, "%s: cut off, %llu of %llu bytes are there", r->t->path,
+                    (unsigned long long)n, (unsigned long long)bytes);
+}
+
 static EngStatus digest_file(EngReader *r)
 {
     EngMapping map;
     EngStatus status = eng_file_map(r->t->path, &map, r->err);
     if (status) return status;
-    status = eng_digest(map.data ? map.data : "", map.bytes, r->t->sha256, r->err);
+    status = refuse_cut(r, map.data, map.bytes);
+    if (!status) status = eng_digest(map.data ? map.data : "", map.bytes, r->t->sha256, r->err);
     eng_file_unmap(&map);
     return status;
 }
@@ -235,6 +255,7 @@ static EngStatus read_all(EngReader *r)
     if (!status) status = refuse_lost(r);
     if (!status) status = refuse_hidden(r);
     if (!status) status = eng_reader_rows(r);
+    if (!status && r->no_memory) status = eng_reader_no_memory(r);
     return status ? status : put_in_order(r);
 }
 

@@ -13,6 +13,7 @@ typedef struct EngReader {
     EngErr *err;
     EngKeyTable texts;
     int n_track_room, last_track;
+    bool no_memory; /* some text could not be kept */
 } EngReader;
 
 EngStatus eng_reader_fail(EngReader *r, const char *doing);

@@ -358,7 +358,8 @@ static EngStatus take_thread(EngReader *r, EngTraceWhat what, sqlite3_stmt *row)
         EngTraceTrack *track = &r->t->tracks[i];
         if (track->gpu || track->global != sqlite3_column_int64(row, 0) || !text_at(row, 1))
             continue;
-        track->name = eng_reader_intern(r, text_at(row, 1));
+        track->name = eng_arena_printf(r->t->arena, "%s (thread %lld)", text_at(row, 1),
+                                       (long long)(track->global & 0xffffff));
         if (!track->name) return eng_reader_no_memory(r);
     }
     return ENG_OK;

@@ -163,13 +163,13 @@ def refused(folder):
     export.db.execute("DROP TABLE NVTX_EVENTS")
     export.close()
     db = sqlite3.connect(folder + "/not_an_export.sqlite")
-    db.execute("CREATE TABLE people (name TEXT)")
+    db.execute("CREATE TABLE IF NOT EXISTS people (name TEXT)")
     db.commit()
     db.close()
 
 
 # Ours, in microseconds from the start of step s (1000 apart). Threads: 100 computes, 101 reads rows.
-STEPS = dict(fetch={1: (20, 120), 14: (130, 250)}, wait={1: (100, 130), 14: (300, 300)}, hash=(5, 15))
+STEPS = dict(fetch={1: (20, 120), 14: (130, 250)}, wait=(100, 130), hash=(5, 15))
 
 
 def steps(path, n=8):
@@ -194,7 +194,7 @@ def steps(path, n=8):
         put("window", 100, base, (2, 100), step)
         for layer in (1, 14):
             put("fetch", 101, base, STEPS["fetch"][layer], step, layer)
-        put("wait", 100, base, (STEPS["wait"][1][0] + less, STEPS["wait"][1][1]), step, 1)
+        put("wait", 100, base, (STEPS["wait"][0] + less, STEPS["wait"][1]), step, 1)
         for layer, at, length in [(0, 22, 38), (2, 150, 38), (3, 260, 20), (4, 282, 18), (5, 400, 30)]:
             put("layer", 100, base, (at, at + length), step, layer)
         for layer, at in [(1, 130), (14, 300)]:
