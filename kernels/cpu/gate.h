@@ -28,10 +28,14 @@ typedef struct EngGateStream {
     uint8_t *out;
     size_t hidden;
     float gate;
-    const uint8_t *next_x, *next_key; /* of the stream after it, NULL at the end */
+    const uint8_t *next_x, *next_key; /* of the stream after it */
+    size_t next_bytes;                /* of each that are to be fetched: 0 at the end */
     const uint8_t *next_value;        /* a part of the next token's value, or NULL */
     size_t next_value_bytes;
 } EngGateStream;
+
+/* Settings of the variants that fetch: percent of the next stream that is asked for early. */
+extern const EngTunable eng_cpu_gate_tunables[];
 
 typedef struct EngGateSteps {
     void (*sum)(const EngGateStream *stream, EngGateSums *sums);

@@ -110,7 +110,7 @@ ENG_TARGET_AVX2 static void write_stream(const EngGateStream *stream)
     __m256 gate = _mm256_set1_ps(s.gate);
     size_t i = 0;
     for (; i + BLOCK <= s.hidden; i += BLOCK) {
-        if (s.next_x) {
+        if (2 * i < s.next_bytes) {
             _mm_prefetch(s.next_x + 2 * i, _MM_HINT_T0);
             _mm_prefetch(s.next_key + 2 * i, _MM_HINT_T0);
         }
@@ -148,6 +148,7 @@ const EngKernel eng_cpu_gate_avx2 = {
     .backend = ENG_CPU,
     .checked = true,
     .summary = "one pass, next stream fetched meanwhile, f32 FMA",
+    .tunables = eng_cpu_gate_tunables,
     .supports = supports,
     .cost = eng_cpu_gate_cost,
     .create = eng_cpu_gate_create,

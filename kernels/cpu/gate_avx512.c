@@ -127,7 +127,7 @@ ENG_TARGET_AVX512_BF16 static void write_stream(const EngGateStream *stream)
     size_t i = 0;
     for (; i + STEP <= s.hidden; i += STEP) {
         const uint8_t *x = s.x + 2 * i, *value = s.value + 2 * i;
-        if (s.next_x) {
+        if (2 * i < s.next_bytes) {
             _mm_prefetch(s.next_x + 2 * i, _MM_HINT_T0);
             _mm_prefetch(s.next_x + 2 * i + 64, _MM_HINT_T0);
             _mm_prefetch(s.next_key + 2 * i, _MM_HINT_T0);
@@ -168,6 +168,7 @@ const EngKernel eng_cpu_gate_avx512 = {
     .backend = ENG_CPU,
     .checked = true,
     .summary = "one pass, next stream fetched meanwhile, bf16 dot and conversion instructions",
+    .tunables = eng_cpu_gate_tunables,
     .supports = supports,
     .cost = eng_cpu_gate_cost,
     .create = eng_cpu_gate_create,

@@ -11,6 +11,16 @@
 
 #define BLOCK ENG_GATE_BLOCK
 
+const EngTunable eng_cpu_gate_tunables[] = {
+    {.name = "fetch",
+     .min = 1,
+     .max = 100,
+     .def = 100,
+     .values = "1,25,50,75,100",
+     .help = "percent of the next stream's input and key asked for during the write-back"},
+    {.name = NULL},
+};
+
 void eng_cpu_gate_destroy(void *opaque)
 {
     EngGateState *state = opaque;
@@ -74,9 +84,11 @@ static float score_of(const EngGateProblem *p, const EngGateSums *sums)
 }
 
 /* Where (t, s) lies, and what follows it: the next stream, else the next token's first. */
-static EngGateStream stream_at(const EngGateProblem *p, const EngGateState *state,
+static EngGateStream stream_at(const EngProblem *problem, const EngGateState *state,
                                const EngGateArgs *args, int64_t t, size_t s, int64_t end)
 {
+    const EngGateProblem *p = &problem->u.gate;
+    size_t percent = problem->tuned[0] ? (size_t)problem->tuned[0] : 100;
     size_t hidden = (size_t)p->hidden, streams = (size_t)p->streams, row = 2 * hidden;
     size_t at = ((size_t)t * streams + s) * row, from = row * s / streams;
     const uint8_t *x = (const uint8_t *)args->streams_in + at;
@@ -90,6 +102,7 @@ static EngGateStream stream_at(const EngGateProblem *p, const EngGateState *stat
     bool last = s + 1 == streams, more = t + 1 < end;
     if (!last || more) {
         stream.next_x = x + row;
+        stream.next_bytes = row * percent / 100;
         stream.next_key = keys + (s + 1 + last) * row; /* the value lies between two tokens' keys */
     }
     if (more) {
@@ -99,13 +112,14 @@ static EngGateStream stream_at(const EngGateProblem *p, const EngGateState *stat
     return stream;
 }
 
-static void run_token(const EngGateProblem *p, const EngGateState *state, const EngGateArgs *args,
+static void run_token(const EngProblem *problem, const EngGateState *state, const EngGateArgs *args,
                       const EngGateSteps *steps, int64_t t, int64_t end)
 {
+    const EngGateProblem *p = &problem->u.gate;
     size_t streams = (size_t)p->streams;
     bool dead = args->dead && args->dead[t];
     for (size_t s = 0; s < streams; s++) {
-        EngGateStream stream = stream_at(p, state, args, t, s, end);
+        EngGateStream stream = stream_at(problem, state, args, t, s, end);
         float score = 0;
         if (!dead) {
             EngGateSums sums;
@@ -130,6 +144,6 @@ void eng_cpu_gate_run(const EngGateState *state, const EngProblem *problem, cons
     {
         int64_t from, to;
         eng_cpu_share(p->tokens, omp_get_num_threads(), omp_get_thread_num(), &from, &to);
-        for (int64_t t = from; t < to; t++) run_token(p, state, args, steps, t, to);
+        for (int64_t t = from; t < to; t++) run_token(problem, state, args, steps, t, to);
     }
 }

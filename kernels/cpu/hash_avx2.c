@@ -182,6 +182,7 @@ const EngKernel eng_cpu_hash_avx2 = {
     .backend = ENG_CPU,
     .checked = true,
     .summary = "AVX2: four heads a vector, remainders in double precision",
+    .tunables = eng_cpu_hash_tunables,
     .supports = supports,
     .cost = eng_cpu_hash_cost,
     .create = eng_cpu_hash_plan,

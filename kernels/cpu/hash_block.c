@@ -8,6 +8,18 @@
 /* ---- plan --------------------------------------------------------------------------------------
  */
 
+#define DEFAULT_BLOCK 64
+
+const EngTunable eng_cpu_hash_tunables[] = {
+    {.name = "block",
+     .min = ENG_HASH_LANES,
+     .max = ENG_HASH_BLOCK,
+     .def = DEFAULT_BLOCK,
+     .values = "16,32,64,128,256",
+     .help = "positions mixed at a time, rounded up to eights"},
+    {.name = NULL},
+};
+
 static uint64_t fraction_part(uint64_t prime, int i)
 {
     unsigned __int128 one = (unsigned __int128)1 << (52 + ENG_HASH_PIECE_BITS * i);
@@ -41,6 +53,8 @@ EngStatus eng_cpu_hash_plan(const EngProblem *problem, void **out, EngErr *err)
     plan->max_order = address->max_order;
     plan->heads = address->heads;
     plan->pad = address->pad;
+    plan->block = problem->tuned[0] ? problem->tuned[0] : DEFAULT_BLOCK;
+    plan->block = (plan->block + ENG_HASH_LANES - 1) / ENG_HASH_LANES * ENG_HASH_LANES;
     plan->floats = plan->fractions = true;
     for (int layer = 0; layer < address->n_layers; layer++) {
         for (int lag = 0; lag < address->max_order; lag++)
@@ -110,10 +124,11 @@ static bool any_dead(const int32_t *ids, int64_t n)
 
 /* Positions from `begin` whose windows can be read in place: whole groups of lanes, since block
  * functions read that far. */
-static int64_t plain_run(const EngHashBatch *batch, int64_t sequence, int64_t begin, int64_t end)
+static int64_t plain_run(const EngHashPlan *plan, const EngHashBatch *batch, int64_t sequence,
+                         int64_t begin, int64_t end)
 {
     int64_t stop = batch->starts[sequence + 1] < end ? batch->starts[sequence + 1] : end;
-    int64_t n = stop - begin < ENG_HASH_BLOCK ? stop - begin : ENG_HASH_BLOCK;
+    int64_t n = stop - begin < plan->block ? stop - begin : plan->block;
     n -= n % ENG_HASH_LANES;
     if (n <= 0 || begin - batch->starts[sequence] < batch->reach) return 0;
     return any_dead(batch->args->tokens + begin - batch->reach, n + batch->reach) ? 0 : n;
@@ -123,7 +138,7 @@ static int64_t plain_run(const EngHashBatch *batch, int64_t sequence, int64_t be
 static int copy_block(const EngHashPlan *plan, const EngHashBatch *batch, int64_t *sequence,
                       int64_t begin, int64_t end, Copied *copied)
 {
-    int n = 0, most = end - begin < ENG_HASH_BLOCK ? (int)(end - begin) : ENG_HASH_BLOCK;
+    int n = 0, most = end - begin < plan->block ? (int)(end - begin) : plan->block;
     while (n < most) {
         int64_t position = begin + n;
         while (batch->starts[*sequence + 1] <= position) ++*sequence;
@@ -152,7 +167,7 @@ static void hash_range(const EngHashPlan *plan, const EngHashBatch *batch, int64
     while (begin < end) {
         while (batch->starts[sequence + 1] <= begin) sequence++;
         EngHashBlock block = {.rows = batch->args->rows + begin * per_token};
-        block.n = (int)plain_run(batch, sequence, begin, end);
+        block.n = (int)plain_run(plan, batch, sequence, begin, end);
         if (block.n) {
             for (int lag = 0; lag < plan->max_order; lag++)
                 block.ids[lag] = batch->args->tokens + begin - lag;

@@ -31,9 +31,9 @@
 
 #include "kernels/cpu/hash.h"
 
-#define ENG_HASH_BLOCK       64
-#define ENG_HASH_FEW         4 /* positions that are better mixed one by one */
-#define ENG_HASH_LANES       8 /* heads are padded to full vectors */
+#define ENG_HASH_BLOCK       256 /* most positions of a block */
+#define ENG_HASH_FEW         4   /* positions that are better mixed one by one */
+#define ENG_HASH_LANES       8   /* heads are padded to full vectors */
 #define ENG_HASH_MAX_PADDED  (ENG_MAX_HEADS + ENG_HASH_LANES)
 #define ENG_HASH_LOW_BITS    49
 #define ENG_HASH_PIECE_BITS  21
@@ -54,6 +54,7 @@ typedef struct EngHashOrder {
 
 typedef struct EngHashPlan {
     int n_layers, n_columns, min_order, max_order, heads;
+    int block; /* positions: a setting */
     int32_t pad;
     bool floats, fractions; /* which of the two ways all primes allow */
     uint64_t multipliers[ENG_MAX_LAYERS][ENG_MAX_ORDER];
@@ -69,6 +70,9 @@ typedef struct EngHashBlock {
 } EngHashBlock;
 
 typedef void EngHashBlockFn(const EngHashPlan *plan, const EngHashBlock *block);
+
+/* Settings of all block variants: positions of a block. */
+extern const EngTunable eng_cpu_hash_tunables[];
 
 /* EngKernel.create of all block variants; freed with eng_free. */
 EngStatus eng_cpu_hash_plan(const EngProblem *problem, void **plan, EngErr *err);

@@ -89,6 +89,7 @@ const EngKernel eng_cpu_hash_portable = {
     .backend = ENG_CPU,
     .checked = true,
     .summary = "one pass for all layers and orders, remainders in double precision; any processor",
+    .tunables = eng_cpu_hash_tunables,
     .supports = eng_cpu_hash_supports,
     .cost = eng_cpu_hash_cost,
     .create = eng_cpu_hash_plan,

@@ -2,6 +2,8 @@
  * gives the plain variant's output, bit by bit, on odd shapes. */
 #include "kernels_test.h"
 
+#include "kernels/address/address.h"
+
 #include <stdlib.h>
 
 enum { DIMS = 64, ROWS = 97, COLUMNS = 5, MAX_TOKENS = 61 };
@@ -76,6 +78,96 @@ static void test_gather(void **unused)
     assert_true(tuned >= 1);
 }
 
+/* ---- hash and gate ---- */
+
+/* Runs with one setting into out (filled with a pattern before). */
+static void run_tuned(const EngKernel *kernel, EngProblem problem, int value, const EngArgs *args,
+                      void *out, size_t bytes)
+{
+    problem.tuned[0] = value;
+    memset(out, 0xaa, bytes);
+    assert_true(run_kernel(kernel, &problem, args));
+}
+
+/* The setting's limits, some between, and none; against the plain variant. */
+static void compare_settings(EngOp op, const char *setting, EngProblem problem, const EngArgs *args,
+                             void *out, size_t bytes)
+{
+    int n, tuned = 0;
+    const EngKernel *const *kernels = eng_kernels(op, &n);
+    uint8_t *plain = malloc(bytes);
+    assert_non_null(plain);
+    for (int k = 0; k < n; k++) {
+        const EngTunable *t = kernels[k]->tunables;
+        if (!t || kernels[k]->supports(&problem, &(EngErr){0})) continue;
+        assert_string_equal(t->name, setting);
+        const int values[] = {t->min, t->min + 1, t->max / 3, t->max - 1, t->max};
+        run_tuned(kernels[k], problem, 0, args, out, bytes);
+        memcpy(plain, out, bytes);
+        for (int i = 0; i < 5; i++, tuned++) {
+            run_tuned(kernels[k], problem, values[i], args, out, bytes);
+            if (memcmp(plain, out, bytes))
+                fail_msg("%s@%s=%d differs", kernels[k]->name, setting, values[i]);
+        }
+    }
+    assert_true(tuned || op != ENG_OP_HASH); /* its portable variant has the setting */
+    free(plain);
+}
+
+static void test_hash(void **unused)
+{
+    enum { TOKENS = 1003, ROWS_OUT = TOKENS * 6 };
+    static int32_t tokens[TOKENS];
+    static int64_t rows[ROWS_OUT];
+    static const int64_t starts[] = {0, 1, 2, 130, 131, 900, TOKENS};
+    (void)unused;
+    EngAddressSpec spec = {.vocab = 5000,
+                           .min_order = 2,
+                           .max_order = 4,
+                           .heads = 2,
+                           .start = 997,
+                           .n_layers = 1,
+                           .layer_ids = {1}};
+    EngAddress address;
+    EngErr err = {0};
+    if (eng_address_build(&spec, &address, &err)) fail_msg("%s", err.text);
+    unsigned x = 7;
+    for (int i = 0; i < TOKENS; i++)
+        tokens[i] = i % 97 == 5 ? ENG_TOKEN_DEAD : (int32_t)((x = x * 69069 + 1) >> 8) % 5000;
+    EngProblem problem = {.op = ENG_OP_HASH, .threads = 2, .u.hash = {&address, TOKENS}};
+    EngArgs args = {.u.hash = {.tokens = tokens,
+                               .n_tokens = TOKENS,
+                               .n_live = TOKENS - 3,
+                               .starts = starts,
+                               .n_seqs = 6,
+                               .rows = rows}};
+    compare_settings(ENG_OP_HASH, "block", problem, &args, rows, sizeof rows);
+}
+
+static void test_gate(void **unused)
+{
+    enum { TOKENS = 3, STREAMS = 4, HIDDEN = 328 };
+    static uint16_t in[TOKENS * STREAMS * HIDDEN], out[TOKENS * STREAMS * HIDDEN];
+    static uint16_t kv[TOKENS * (STREAMS + 1) * HIDDEN], q[STREAMS * HIDDEN], w[STREAMS * HIDDEN];
+    EngRng rng;
+    (void)unused;
+    eng_rng_seed(&rng, 3);
+    fill_bf16(&rng, in, LENGTH_OF(in), 1);
+    fill_bf16(&rng, kv, LENGTH_OF(kv), 1);
+    fill_bf16(&rng, q, LENGTH_OF(q), 1);
+    fill_bf16(&rng, w, LENGTH_OF(w), 1);
+    EngProblem problem = {.op = ENG_OP_GATE,
+                          .threads = 1,
+                          .u.gate = {.tokens = TOKENS,
+                                     .streams = STREAMS,
+                                     .hidden = HIDDEN,
+                                     .eps = 1e-6f,
+                                     .q_weight = q,
+                                     .k_weight = w}};
+    EngArgs args = {.u.gate = {.streams_in = in, .streams_out = out, .kv = kv}};
+    compare_settings(ENG_OP_GATE, "fetch", problem, &args, out, sizeof out);
+}
+
 /* What a search would try must be allowed, and names must be usable in a variant's name. */
 static void test_declarations(void **unused)
 {
@@ -102,6 +194,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gather),
+        cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_gate),
         cmocka_unit_test(test_declarations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
