@@ -3,6 +3,7 @@
  * call back from within, or wait for a thread that does. */
 #include "bench/trace/cupti.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -45,6 +46,11 @@ const char *eng_cupti_notes(const EngCupti *cupti)
 {
     (void)cupti;
     return "";
+}
+void eng_cupti_library(const EngCupti *cupti, char *out, size_t size)
+{
+    (void)cupti;
+    if (size) *out = 0;
 }
 void eng_cupti_free(EngCupti *cupti)
 {
@@ -392,6 +398,11 @@ const char *eng_cupti_notes(const EngCupti *cupti)
     return cupti->notes.text ? cupti->notes.text : "";
 }
 
+void eng_cupti_library(const EngCupti *cupti, char *out, size_t size)
+{
+    snprintf(out, size, "version %u (%s)", cupti->api.version, cupti->api.path);
+}
+
 void eng_cupti_free(EngCupti *cupti)
 {
     if (!cupti) return;
@@ -407,9 +418,36 @@ EngStatus eng_cupti_probe(char *out, size_t size, EngErr *err)
     const EngCuptiOptions small = {.buffer_bytes = 1 << 16, .n_buffers = 2};
     if (size) *out = 0;
     EngStatus status = eng_cupti_start(&small, &cupti, err);
-    if (!status) snprintf(out, size, "version %u (%s)", cupti->api.version, cupti->api.path);
+    if (!status) eng_cupti_library(cupti, out, size);
     if (!status) eng_cupti_free(cupti);
     return status;
 }
 
 #endif
+
+static EngStatus put_property(EngNsys *nsys, const char *name, const char *value, EngErr *err)
+{
+    const EngNsysEnvironment row = {"CUPTI", name, 0, value};
+    return *value ? eng_nsys_put_environment(nsys, &row, err) : ENG_OK;
+}
+
+static EngStatus put_clock(EngNsys *nsys, const char *name, const EngCuptiClock *clock, EngErr *err)
+{
+    char text[128];
+    snprintf(text, sizeof text, "%" PRId64 " ns is %" PRId64 " ns monotonic, within %" PRId64 " ns",
+             clock->cupti_ns, clock->monotonic_ns, clock->uncertainty_ns);
+    return put_property(nsys, name, text, err);
+}
+
+EngStatus eng_cupti_write(const EngCupti *cupti, const char *why_not, EngNsys *nsys, EngErr *err)
+{
+    char library[600];
+    if (!cupti) return put_property(nsys, "NotCollected", why_not, err);
+    const EngCuptiClock *clocks = eng_cupti_clocks(cupti);
+    eng_cupti_library(cupti, library, sizeof library);
+    EngStatus status = put_property(nsys, "Library", library, err);
+    if (!status) status = put_clock(nsys, "ClockAtStart", &clocks[0], err);
+    if (!status) status = put_clock(nsys, "ClockAtStop", &clocks[1], err);
+    if (!status) status = put_property(nsys, "NotRecorded", eng_cupti_notes(cupti), err);
+    return status ? status : eng_cupti_rows_write(eng_cupti_rows(cupti), nsys, err);
+}

@@ -13,9 +13,9 @@
  *       eng_cupti_push(cupti, point, sample); ... launch ... eng_cupti_pop(cupti);
  *       ... synchronize the device: CUPTI does not wait for it ...
  *       eng_cupti_stop(cupti, origin_ns);
- *       eng_cupti_rows_write(eng_cupti_rows(cupti), nsys, &err);
- *       eng_cupti_free(cupti);
  *   }
+ *   eng_cupti_write(cupti, err.text, nsys, &err); rows, or why there are none
+ *   eng_cupti_free(cupti);
  */
 #ifndef ENG_TRACE_CUPTI_H
 #define ENG_TRACE_CUPTI_H
@@ -51,7 +51,13 @@ const EngCuptiRows *eng_cupti_rows(const EngCupti *cupti);
 const EngCuptiClock *eng_cupti_clocks(const EngCupti *cupti); /* [2]: at start and stop */
 /* What CUPTI refused to record and does without, "OVERHEAD: CUPTI_ERROR_..; ..", or "". */
 const char *eng_cupti_notes(const EngCupti *cupti);
-/* Stops if need be. Buffers that CUPTI has not given back stay in the process. */
+/* Path and version of the libcupti that was used. */
+void eng_cupti_library(const EngCupti *cupti, char *out, size_t size);
+/* After stop: rows, drops and, as properties "CUPTI" of the system, library, clock pairs and notes.
+ * cupti NULL: the property that says why nothing was collected. */
+EngStatus eng_cupti_write(const EngCupti *cupti, const char *why_not, EngNsys *nsys, EngErr *err);
+/* Stops if need be. Buffers that CUPTI has not given back stay in the process.
+ * Accepts NULL. */
 void eng_cupti_free(EngCupti *cupti);
 
 /* For people: "version 130001 (libcupti.so.13)" and ENG_OK when a collector could be started now,

@@ -438,9 +438,12 @@ static void account_for_end(EngCuptiRows *rows, const EngCuptiWalk *walk)
         memcpy(&rows->unknown_kind, walk->bytes + walk->n_bytes, sizeof rows->unknown_kind);
 }
 
-static EngCuptiNext iterator_of(const EngCuptiSource *source)
+static void start_walk(EngCuptiWalk *walk, const EngCuptiSource *source, uint8_t *bytes,
+                       size_t n_bytes)
 {
-    return source->library ? source->library->ActivityGetNextRecord : NULL;
+    const EngCuptiApi *library = source->library;
+    eng_cupti_walk_start(walk, bytes, n_bytes, library ? library->ActivityGetNextRecord : NULL,
+                         library ? library->version : 0);
 }
 
 void eng_cupti_decode(EngCuptiRows *rows, const EngCuptiSource *source, uint8_t *bytes,
@@ -448,7 +451,7 @@ void eng_cupti_decode(EngCuptiRows *rows, const EngCuptiSource *source, uint8_t 
 {
     Decoder decoder = {rows, source};
     EngCuptiWalk walk;
-    eng_cupti_walk_start(&walk, bytes, n_bytes, iterator_of(source));
+    start_walk(&walk, source, bytes, n_bytes);
     for (CUpti_Activity *record; (record = eng_cupti_walk_next(&walk));)
         decode_record(&decoder, record);
     account_for_end(rows, &walk);
@@ -466,7 +469,7 @@ void eng_cupti_keep_names(EngCuptiRows *rows, const EngCuptiSource *source, uint
                           size_t n_bytes)
 {
     EngCuptiWalk walk;
-    eng_cupti_walk_start(&walk, bytes, n_bytes, iterator_of(source));
+    start_walk(&walk, source, bytes, n_bytes);
     for (CUpti_Activity *record; (record = eng_cupti_walk_next(&walk));) {
         uint32_t kind;
         memcpy(&kind, record, sizeof kind);

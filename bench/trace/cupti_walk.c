@@ -55,9 +55,13 @@ size_t eng_cupti_record_bytes(uint32_t kind)
     return kind < sizeof g_bytes / sizeof *g_bytes ? g_bytes[kind] : 0;
 }
 
-void eng_cupti_walk_start(EngCuptiWalk *walk, uint8_t *bytes, size_t n_bytes, EngCuptiNext next)
+void eng_cupti_walk_start(EngCuptiWalk *walk, uint8_t *bytes, size_t n_bytes, EngCuptiNext next,
+                          uint32_t version)
 {
-    *walk = (EngCuptiWalk){.bytes = bytes, .n_bytes = n_bytes, .next = next};
+    *walk = (EngCuptiWalk){.bytes = bytes,
+                           .n_bytes = n_bytes,
+                           .next = next,
+                           .newer = next && version != CUPTI_API_VERSION};
 }
 
 static CUpti_Activity *ended(EngCuptiWalk *walk, EngCuptiEnd end, size_t from)
@@ -91,12 +95,12 @@ static CUpti_Activity *next_by_library(EngCuptiWalk *walk)
     CUptiResult result = walk->next(walk->bytes, walk->n_bytes, &walk->record);
     size_t begin = (size_t)((uint8_t *)walk->record - walk->bytes);
     if (result || begin >= walk->n_bytes) {
+        bool whole = result == CUPTI_ERROR_MAX_LIMIT_REACHED;
         EngCuptiEnd why = walk->at < walk->n_bytes ? look(walk, walk->at) : ENG_CUPTI_END_WHOLE;
-        /* Behind the last record of a newer library lie its own fields, no lost record. */
-        if (result == CUPTI_ERROR_MAX_LIMIT_REACHED && why != ENG_CUPTI_END_CUT)
-            why = ENG_CUPTI_END_WHOLE;
-        if (result != CUPTI_ERROR_MAX_LIMIT_REACHED && why == ENG_CUPTI_END_WHOLE)
-            why = ENG_CUPTI_END_UNFINISHED;
+        /* It calls a cut record the end. Behind the last record of a newer one lie its own fields.
+         */
+        if (whole && (walk->newer || why != ENG_CUPTI_END_CUT)) why = ENG_CUPTI_END_WHOLE;
+        if (!whole && why == ENG_CUPTI_END_WHOLE) why = ENG_CUPTI_END_UNFINISHED;
         return ended(walk, why, why == ENG_CUPTI_END_WHOLE ? walk->n_bytes : walk->at);
     }
     EngCuptiEnd why = look(walk, begin);

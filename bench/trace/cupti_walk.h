@@ -27,13 +27,16 @@ typedef struct EngCuptiWalk {
     uint8_t *bytes; /* 8-byte aligned, [n_bytes] */
     size_t n_bytes;
     EngCuptiNext next; /* NULL: sizes of the headers */
+    bool newer;        /* next may pass fields that the headers do not know */
     size_t at;         /* where the record after *record begins, as far as the headers tell */
     CUpti_Activity *record;
     EngCuptiEnd end;
     size_t left_bytes; /* behind the last record returned, once the walk has ended */
 } EngCuptiWalk;
 
-void eng_cupti_walk_start(EngCuptiWalk *walk, uint8_t *bytes, size_t n_bytes, EngCuptiNext next);
+/* version: of the library that next belongs to. */
+void eng_cupti_walk_start(EngCuptiWalk *walk, uint8_t *bytes, size_t n_bytes, EngCuptiNext next,
+                          uint32_t version);
 /* The next record, wholly within the bytes for every kind that has a size; NULL: ended. */
 CUpti_Activity *eng_cupti_walk_next(EngCuptiWalk *walk);
 

@@ -612,8 +612,9 @@ static void test_walks_like_library(void **state)
         }
         if (buffer.n && round % 2) buffer.n -= eng_rng_below(&rng, 200) % buffer.n;
         EngCuptiWalk ours, theirs;
-        eng_cupti_walk_start(&ours, buffer.bytes, buffer.n, NULL);
-        eng_cupti_walk_start(&theirs, buffer.bytes, buffer.n, api.ActivityGetNextRecord);
+        eng_cupti_walk_start(&ours, buffer.bytes, buffer.n, NULL, 0);
+        eng_cupti_walk_start(&theirs, buffer.bytes, buffer.n, api.ActivityGetNextRecord,
+                             api.version);
         CUpti_Activity *a, *b;
         do {
             a = eng_cupti_walk_next(&ours);
