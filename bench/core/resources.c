@@ -50,6 +50,16 @@ EngStatus eng_resources_create(const char *data_dir, uint64_t seed, EngResources
     return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for run resources");
 }
 
+const char *eng_resources_data_dir(const EngResources *resources)
+{
+    return resources->data_dir;
+}
+
+uint64_t eng_resources_seed(const EngResources *resources)
+{
+    return resources->seed;
+}
+
 void eng_resources_destroy(EngResources *resources)
 {
     if (!resources) return;

@@ -29,6 +29,9 @@ typedef struct EngTokens {
 EngStatus eng_resources_create(const char *data_dir, uint64_t seed, EngResources **resources,
                                EngErr *err);
 void eng_resources_destroy(EngResources *resources); /* accepts NULL */
+/* As given to eng_resources_create. */
+const char *eng_resources_data_dir(const EngResources *resources);
+uint64_t eng_resources_seed(const EngResources *resources);
 
 /* Opens stream, token map and preset of one point, and remembers the most table and weight bytes
  * any point asked for; nothing large is allocated. */

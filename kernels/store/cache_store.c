@@ -180,6 +180,11 @@ static void free_cache(CacheStore *store)
     eng_free(store);
 }
 
+static void release(EngStore *base)
+{
+    eng_store_release(((CacheStore *)base)->inner);
+}
+
 static void destroy(EngStore *base)
 {
     CacheStore *store = (CacheStore *)base;
@@ -192,6 +197,7 @@ static const EngStoreOps g_ops = {
     .read = read_rows,
     .stats = stats,
     .reset_stats = reset_stats,
+    .release = release,
     .destroy = destroy,
 };
 

@@ -133,6 +133,11 @@ static void reset_stats(EngStore *base)
     eng_store_reset_stats(store->inner);
 }
 
+static void release(EngStore *base)
+{
+    eng_store_release(((DedupStore *)base)->inner);
+}
+
 static void destroy(EngStore *base)
 {
     DedupStore *store = (DedupStore *)base;
@@ -146,6 +151,7 @@ static const EngStoreOps g_ops = {
     .read = read_rows,
     .stats = stats,
     .reset_stats = reset_stats,
+    .release = release,
     .destroy = destroy,
 };
 

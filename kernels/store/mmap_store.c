@@ -127,6 +127,12 @@ static EngStatus read_rows(EngStore *base, const int64_t *rows, const int64_t *s
     return status;
 }
 
+static void release(EngStore *base)
+{
+    const MmapStore *store = (const MmapStore *)base;
+    madvise((void *)store->map, store->file.file.file_bytes, MADV_DONTNEED);
+}
+
 static void destroy(EngStore *base)
 {
     MmapStore *store = (MmapStore *)base;
@@ -147,6 +153,7 @@ static const EngStoreOps g_ops = {
     .read = read_rows,
     .stats = stats,
     .reset_stats = eng_file_store_reset_stats,
+    .release = release,
     .destroy = destroy,
 };
 

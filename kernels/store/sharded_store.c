@@ -166,6 +166,12 @@ static void reset_stats(EngStore *base)
     for (int s = 0; s < store->n; s++) eng_store_reset_stats(store->shards[s].store);
 }
 
+static void release(EngStore *base)
+{
+    ShardedStore *store = (ShardedStore *)base;
+    for (int s = 0; s < store->n; s++) eng_store_release(store->shards[s].store);
+}
+
 static void destroy(EngStore *base)
 {
     ShardedStore *store = (ShardedStore *)base;
@@ -181,6 +187,7 @@ static const EngStoreOps g_ops = {
     .read = read_rows,
     .stats = stats,
     .reset_stats = reset_stats,
+    .release = release,
     .destroy = destroy,
 };
 

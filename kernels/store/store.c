@@ -143,6 +143,11 @@ const EngTable *eng_store_table(const EngStore *store)
     return store->ops->table ? store->ops->table(store) : NULL;
 }
 
+void eng_store_release(EngStore *store)
+{
+    if (store->ops->release) store->ops->release(store);
+}
+
 void eng_store_destroy(EngStore *store)
 {
     if (store) store->ops->destroy(store);

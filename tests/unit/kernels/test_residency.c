@@ -64,8 +64,10 @@ static void test_mapped_stays(void **state)
         assert_int_equal(eng_residency_drop(t.path, 0, &share, &err), ENG_UNSUPPORTED);
         assert_true(share > 0 && share < 1);
         assert_non_null(strstr(err.text, "not cold"));
-        eng_store_destroy(store);
+        eng_store_release(store);
         assert_int_equal(eng_residency_drop(t.path, 0, &share, &err), ENG_OK);
+        check_batch(store, &t.table, &row, 1, "again");
+        eng_store_destroy(store);
     }
     store_table_close(&t);
 }

@@ -1,0 +1,81 @@
+/* Table files of experiments; see table_files.h. */
+#include "bench/experiments/table_files.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "kernels/store/content.h"
+#include "kernels/store/table_file.h"
+
+EngStatus eng_table_file_ready(const EngResources *resources, EngRowFormat format, int row_dims,
+                               int64_t rows, char path[ENG_TABLE_PATH_BYTES], EngErr *err)
+{
+    char folder[ENG_TABLE_PATH_BYTES];
+    const char *asked = getenv("ENG_TABLES"), *data = eng_resources_data_dir(resources);
+    uint64_t seed = eng_resources_seed(resources);
+    int n = asked ? snprintf(folder, sizeof folder, "%s", asked)
+                  : snprintf(folder, sizeof folder, "%s/tables", data);
+    int m = snprintf(path, ENG_TABLE_PATH_BYTES, "%s/%s-%d-%" PRId64 "-%" PRIu64 ".table", folder,
+                     eng_row_format_name(format), row_dims, rows, seed);
+    if (n >= ENG_TABLE_PATH_BYTES || m >= ENG_TABLE_PATH_BYTES)
+        return ENG_FAIL(err, ENG_USAGE, "folder of tables: a name of %d characters is too long", n);
+    if (eng_file_exists(path)) return ENG_OK; /* whole: it gets its name when it is */
+    EngStatus status = eng_make_dirs(folder, err);
+    if (status) return status;
+    return eng_table_file_create_seeded(path, format, row_dims, rows, seed, 0, NULL, err);
+}
+
+/* ---- truth -------------------------------------------------------------------------------------
+ */
+
+typedef struct Truth {
+    EngContent content;
+    int row_dims;
+    uint8_t *chunks; /* the chunks that one row touches */
+} Truth;
+
+/* n bytes from `at` of the values or scales region. */
+static const uint8_t *bytes_at(const Truth *truth, bool scales, uint64_t at, size_t n)
+{
+    uint64_t from = at / ENG_CONTENT_CHUNK_BYTES * ENG_CONTENT_CHUNK_BYTES;
+    size_t skip = (size_t)(at - from);
+    if (scales) {
+        eng_content_scales(&truth->content, from, skip + n, truth->chunks);
+    } else {
+        eng_content_values(&truth->content, from, skip + n, truth->chunks);
+        eng_content_row_scales(&truth->content, truth->row_dims, from, skip + n, truth->chunks);
+    }
+    return truth->chunks + skip;
+}
+
+EngStatus eng_table_rows_check(const EngResources *resources, EngRowFormat format, int row_dims,
+                               const int64_t *rows, int64_t n, const EngRowsOut *out,
+                               int64_t *n_wrong, EngErr *err)
+{
+    size_t stride = eng_row_stride_bytes(format, row_dims);
+    size_t value = eng_row_value_bytes(format, row_dims);
+    size_t scale = eng_row_scale_bytes(format, row_dims);
+    Truth truth = {.row_dims = row_dims};
+    EngStatus status =
+        eng_content_create(&truth.content, format, eng_resources_seed(resources), err);
+    if (status) return status;
+    status = eng_alloc_or((void **)&truth.chunks, 1, ENG_CONTENT_CHUNK_BYTES + stride + scale,
+                          "rows to compare with", err);
+    for (int64_t i = 0; i < n && !status; i++) {
+        uint64_t row = (uint64_t)rows[i];
+        const uint8_t *want = bytes_at(&truth, false, row * stride, value);
+        bool wrong = memcmp(out->values + (size_t)i * stride, want, value) != 0;
+        if (scale) {
+            want = bytes_at(&truth, true, row * scale, scale);
+            wrong = wrong || memcmp(out->scales + (size_t)i * scale, want, scale);
+        }
+        *n_wrong += wrong;
+    }
+    eng_free(truth.chunks);
+    eng_content_destroy(&truth.content);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* Table files for experiments: seeded tables, made when first asked for and kept for later runs,
+ * and the truth to compare fetched rows with, which is computed from the seed and not read from a
+ * file.
+ */
+#ifndef ENG_EXPERIMENTS_TABLE_FILES_H
+#define ENG_EXPERIMENTS_TABLE_FILES_H
+
+#include <engram/store.h>
+#include "bench/core/resources.h"
+
+#define ENG_TABLE_PATH_BYTES 1024
+
+/* FOLDER/FORMAT-DIMS-ROWS-SEED.table, where FOLDER is ENG_TABLES of the environment or `tables` in
+ * the data folder. Makes the file when there is none: seconds for each GiB. ENG_IO: the disk is
+ * full, or another process is making it. */
+EngStatus eng_table_file_ready(const EngResources *resources, EngRowFormat format, int row_dims,
+                               int64_t rows, char path[ENG_TABLE_PATH_BYTES], EngErr *err);
+
+/* Compares slots 0..n-1 of a destination with rows[0..n) of the seeded table, bit for bit, padding
+ * aside; *n_wrong counts rows that differ. */
+EngStatus eng_table_rows_check(const EngResources *resources, EngRowFormat format, int row_dims,
+                               const int64_t *rows, int64_t n, const EngRowsOut *out,
+                               int64_t *n_wrong, EngErr *err);
+
+#endif

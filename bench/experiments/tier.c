@@ -1,0 +1,324 @@
+/* tier: how fast does a row store answer the batches of real text, and from where?
+ *
+ * The table is a seeded file, made once (table_files.h). A call fetches all rows of `tokens` tokens
+ * of one layer into a dense buffer; what a gather kernel does with them afterwards is the gather's
+ * business. Cold and warm are made before every sample and read from the page cache itself; bytes
+ * that the device gave are those that the kernel has on this process's account.
+ */
+#include "bench/experiments/experiments.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "bench/experiments/axes.h"
+#include "bench/experiments/shape.h"
+#include "bench/experiments/store_axes.h"
+#include "bench/experiments/support.h"
+#include "bench/experiments/table_files.h"
+#include "bench/experiments/windows.h"
+#include "kernels/store/residency.h"
+
+#define EST_NS_PER_ROW      2000.0
+#define MAX_VERIFIED_TOKENS 128
+#define COLD_SHARE          0.001 /* of the file's pages that may stay: 1/1000 of requests */
+#define WARM_SHARE          0.999
+
+static const char *const g_words_residency[] = {"warm", "cold", "as_found", NULL};
+
+static const EngAxisDef g_axes[] = {
+    ENG_AXES_TABLE,
+    ENG_AXIS_TOKENS_DEF("16", "tokens per call: 1 is a decode step"),
+    ENG_AXIS_CORPUS_DEF,
+    ENG_AXES_STORE,
+    {"residency", ENG_AXIS_WORD, "warm", "", 0, 0, g_words_residency,
+     "what the page cache holds of the file before each sample: all, nothing, or what it happens "
+     "to"},
+};
+
+static const EngMetricDef g_metrics[] = {
+    {"wall_us", "us", -1, "wall", "wall time of one call"},
+    {"rows_per_s", "rows/s", +1, "wall", "rows fetched per wall time"},
+    {"row_ns", "ns", -1, "wall", "wall time per row"},
+    {"gbps", "GB/s", +1, "wall", "bytes of rows fetched per wall time"},
+    {"cpu_us", "us", -1, "cpu", "CPU time of one call (busiest thread)"},
+    {"batch_rows", "rows", 0, "none", "rows of one call"},
+    {"asked_bytes", "B", 0, "none", "bytes of these rows, scales included"},
+    {"requests", "requests", 0, "none", "reads given to the operating system, per call"},
+    {"read_bytes", "B", 0, "none", "bytes of these reads, per call"},
+    {"device_bytes", "B", 0, "none", "bytes the device gave this process, per call"},
+    {"amplification", "", 0, "none", "device bytes over bytes of rows"},
+    {"ready_share", "", 0, "none", "nowait: requests that the page cache answered at once"},
+    {"hit_rate", "", 0, "none", "row cache: rows found in it"},
+    {"evicted_rows", "rows", 0, "none", "row cache: rows given up, per call"},
+    {"duplicate_share", "", 0, "none", "dedup: rows copied instead of fetched"},
+    {"resident_share", "", 0, "none", "share of the file in the page cache when the sample began"},
+    {"memory_bytes", "B", 0, "none", "held by the store: table, cache, buffers, scales"},
+    {"rss_bytes", "B", 0, "none", "resident set of the process after the sample"},
+    {"file_rss_bytes", "B", 0, "none", "of that, mapped pages of files"},
+    {"page_cache_bytes", "B", 0, "none", "page cache of the whole machine after the sample"},
+};
+
+typedef enum Residency { WARM = 0, COLD, AS_FOUND } Residency;
+
+typedef struct State {
+    EngShape shape;
+    EngStoreSpec spec;
+    Residency residency;
+    const EngResources *resources;
+    char path[ENG_TABLE_PATH_BYTES];
+    EngStore *store;
+    EngWindows windows;
+    int64_t *rows; /* [windows, tokens, columns] */
+    int64_t per_window;
+    EngRowsOut out;
+    EngIoReading before;
+    double resident_share;
+} State;
+
+static EngStatus resolve(const EngPoint *point, EngShape *shape, EngStoreSpec *spec, EngErr *err)
+{
+    EngStatus status = eng_shape_resolve(point, shape, err);
+    return status ? status : eng_store_spec_read(point, shape->row_format, spec, err);
+}
+
+static EngStatus check(const EngPoint *point, EngErr *why)
+{
+    EngShape shape;
+    EngStoreSpec spec;
+    EngStatus status = resolve(point, &shape, &spec, why);
+    if (status) return status;
+    if (spec.kind == ENG_STORE_MEMORY && strcmp(eng_point_word(point, "residency"), "warm"))
+        return ENG_FAIL(why, ENG_UNSUPPORTED, "memory store: its rows are never cold");
+    return ENG_OK;
+}
+
+static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
+{
+    EngShape shape;
+    EngStoreSpec spec;
+    EngStatus status = resolve(point, &shape, &spec, err);
+    if (status) return status;
+    size_t batch = (size_t)shape.tokens * (size_t)shape.columns;
+    size_t windows = (size_t)eng_windows_count(shape.tokens);
+    size_t scale = eng_row_scale_bytes(shape.row_format, shape.row_dims);
+    *need = (EngNeed){
+        .corpus = eng_point_word(point, "corpus"),
+        .preset = eng_point_word(point, "preset"),
+        .max_tokens = shape.tokens,
+        .private_bytes =
+            batch * (windows * sizeof(int64_t) + shape.row_bytes * (size_t)(spec.shards + 1)) +
+            eng_store_spec_bytes(&spec, shape.address.rows[0], shape.row_bytes, scale)};
+    return ENG_OK;
+}
+
+static double estimate_ns(const EngPoint *point)
+{
+    EngShape shape;
+    if (eng_shape_resolve(point, &shape, NULL)) return 0;
+    return EST_NS_PER_ROW * (double)shape.tokens * shape.columns;
+}
+
+static void teardown(void *opaque)
+{
+    State *state = opaque;
+    if (!state) return;
+    eng_store_destroy(state->store);
+    eng_windows_destroy(&state->windows);
+    eng_free(state->rows);
+    eng_free(state->out.values);
+    eng_free(state->out.scales);
+    eng_free(state);
+}
+
+static EngStatus setup_rows(State *state, const EngBench *bench, const EngPoint *point, EngErr *err)
+{
+    EngTokens tokens;
+    EngShape *shape = &state->shape;
+    EngStatus status = eng_resources_tokens(bench->resources, shape->preset.name,
+                                            eng_point_word(point, "corpus"), &tokens, err);
+    if (!status)
+        status = eng_windows_create(&state->windows, &tokens, shape->tokens,
+                                    eng_windows_count(shape->tokens), shape->max_order - 1,
+                                    bench->seed, eng_point_word(point, "store"), err);
+    if (!status) status = eng_windows_rows(&state->windows, &shape->address, &state->rows, err);
+    return status;
+}
+
+static EngStatus setup_output(State *state, EngErr *err)
+{
+    const EngShape *shape = &state->shape;
+    size_t n = (size_t)state->per_window;
+    size_t stride = eng_row_stride_bytes(shape->row_format, shape->row_dims);
+    size_t scale = eng_row_scale_bytes(shape->row_format, shape->row_dims);
+    EngStatus status = eng_alloc_or((void **)&state->out.values, n, stride, "fetched rows", err);
+    if (!status && scale)
+        status = eng_alloc_or((void **)&state->out.scales, n, scale, "fetched scales", err);
+    return status;
+}
+
+static EngStatus fetch(State *state, int64_t window, EngErr *err)
+{
+    return eng_store_read(state->store, state->rows + window * state->per_window, state->per_window,
+                          &state->out, err);
+}
+
+/* A row cache as it is after a while: as many rows of the text as fill it twice. */
+static EngStatus fill_cache(State *state, EngErr *err)
+{
+    EngStatus status = ENG_OK;
+    int64_t most = 2 * state->spec.cache.rows, read = 0;
+    for (int64_t w = 0; w < state->windows.n && read < most && !status; w++) {
+        status = fetch(state, w, err);
+        read += state->per_window;
+    }
+    return status;
+}
+
+static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out, EngErr *err)
+{
+    State *state;
+    EngStatus status = eng_alloc_or((void **)&state, 1, sizeof *state, "tier", err);
+    if (status) return status;
+    EngShape *shape = &state->shape;
+    const char *residency = eng_point_word(point, "residency");
+    state->residency = !strcmp(residency, "warm")  ? WARM
+                       : strcmp(residency, "cold") ? AS_FOUND
+                                                   : COLD;
+    state->resources = bench->resources;
+    status = resolve(point, shape, &state->spec, err);
+    state->per_window = shape->tokens * shape->columns;
+    if (!status)
+        status = eng_table_file_ready(bench->resources, shape->row_format, shape->row_dims,
+                                      shape->address.rows[0], state->path, err);
+    if (!status) status = eng_store_spec_open(&state->spec, state->path, &state->store, err);
+    if (!status) status = setup_rows(state, bench, point, err);
+    if (!status) status = setup_output(state, err);
+    if (!status && state->spec.cached) status = fill_cache(state, err);
+    if (status) {
+        teardown(state);
+        return status;
+    }
+    state->resident_share = NAN;
+    *out = state;
+    return ENG_OK;
+}
+
+static EngStatus prepare(void *opaque, EngErr *err)
+{
+    State *state = opaque;
+    double *share = &state->resident_share;
+    EngStatus status = ENG_OK;
+    if (state->residency == COLD) {
+        eng_store_release(state->store);
+        status = eng_residency_drop(state->path, COLD_SHARE, share, err);
+    } else if (state->spec.kind != ENG_STORE_MEMORY) {
+        status = eng_residency_share(state->path, 0, 0, share, err);
+        if (!status && state->residency == WARM && *share < WARM_SHARE)
+            status = eng_residency_warm(state->path, share, err);
+        if (!status && state->residency == WARM && *share < WARM_SHARE)
+            status = ENG_FAIL(err, ENG_UNSUPPORTED,
+                              "the page cache keeps %.3g %% of the file: it cannot be warm",
+                              100 * *share);
+    }
+    eng_store_reset_stats(state->store);
+    eng_io_read(&state->before);
+    return status;
+}
+
+static EngStatus run(void *opaque, EngErr *err)
+{
+    State *state = opaque;
+    return fetch(state, eng_windows_next(&state->windows), err);
+}
+
+/* Every row of the first windows, as many as make 128 tokens and at least one, against the seed. */
+static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
+{
+    State *state = opaque;
+    const EngShape *shape = &state->shape;
+    int64_t wrong = 0, checked = 0;
+    EngStatus status = prepare(state, err);
+    for (int64_t w = 0; w < state->windows.n && !status; w++) {
+        if (w && w * shape->tokens >= MAX_VERIFIED_TOKENS) break;
+        const int64_t *rows = state->rows + w * state->per_window;
+        memset(state->out.values, 0xff,
+               eng_rows_value_bytes(shape->row_format, shape->row_dims, state->per_window));
+        status = fetch(state, w, err);
+        if (!status)
+            status = eng_table_rows_check(state->resources, shape->row_format, shape->row_dims,
+                                          rows, state->per_window, &state->out, &wrong, err);
+        checked += state->per_window;
+    }
+    *residual = (EngResidual){.of = "exact",
+                              .max_rel = wrong ? 1 : 0,
+                              .pass = !wrong,
+                              .n_checked = checked,
+                              .n_outputs = checked};
+    snprintf(residual->note, sizeof residual->note, "%" PRId64 " of %" PRId64 " rows differ", wrong,
+             checked);
+    return status;
+}
+
+static double share_of(int64_t part, int64_t whole)
+{
+    return whole ? (double)part / (double)whole : NAN;
+}
+
+static void observe(void *opaque, const EngTiming *timing, double *values)
+{
+    State *state = opaque;
+    EngStoreStats s;
+    EngIoReading now;
+    double wall_ns = eng_wall_ns(timing), rows = (double)state->per_window;
+    double calls = (double)timing->inner;
+    double asked = rows * (double)state->shape.row_bytes;
+    eng_store_stats(state->store, &s);
+    eng_io_read(&now);
+    double device = now.device_bytes < 0
+                        ? NAN
+                        : (double)(now.device_bytes - state->before.device_bytes) / calls;
+    values[0] = wall_ns * 1e-3;
+    values[1] = rows / wall_ns * 1e9;
+    values[2] = wall_ns / rows;
+    values[3] = asked / wall_ns;
+    values[4] = eng_cpu_ns(timing) * 1e-3;
+    values[5] = rows;
+    values[6] = asked;
+    values[7] = (double)s.requests / calls;
+    values[8] = (double)s.bytes_read / calls;
+    values[9] = device;
+    values[10] = device / asked;
+    values[11] = state->spec.kind == ENG_STORE_NOWAIT ? share_of(s.ready, s.requests) : NAN;
+    values[12] = state->spec.cached ? share_of(s.hits, s.hits + s.misses) : NAN;
+    values[13] = state->spec.cached ? (double)s.evictions / calls : NAN;
+    values[14] = state->spec.dedup ? share_of(s.duplicates, s.rows) : NAN;
+    values[15] = state->resident_share;
+    values[16] = (double)s.memory_bytes;
+    values[17] = (double)now.rss_bytes;
+    values[18] = (double)now.file_rss_bytes;
+    values[19] = (double)now.cached_bytes;
+    /* Others of the block may want the file cold. */
+    if (state->residency == COLD) eng_store_release(state->store);
+}
+
+const EngExperiment eng_experiment_tier = {
+    .name = "tier",
+    .question = "How fast does a row store answer, by store, depth, threads, format and residency?",
+    .axes = g_axes,
+    .n_axes = sizeof g_axes / sizeof *g_axes,
+    .metrics = g_metrics,
+    .n_metrics = sizeof g_metrics / sizeof *g_metrics,
+    .op = -1,
+    .check = check,
+    .need = need,
+    .estimate_ns = estimate_ns,
+    .setup = setup,
+    .prepare = prepare,
+    .run = run,
+    .verify = verify,
+    .observe = observe,
+    .teardown = teardown,
+};
