@@ -106,27 +106,53 @@ static double median_of(double *values, int n)
     return eng_median_in_place(values, (size_t)n).median;
 }
 
-/* One number a segment and contrast: the median over its pairs, or, with `least`, of the fastest
- * sample of each arm. Gives the number of segments. */
-static int contrasts(const EngAbSample *samples, int n, bool least, Scratch *scratch)
+/* What a segment's number is made of. */
+typedef enum Kind {
+    OF_PAIRS = 0, /* median over pairs of the log ratio */
+    OF_QUARTERS,  /* log ratio of the arms' lower quartiles */
+    OF_FASTEST,   /* log ratio of the arms' fastest samples */
+    KINDS
+} Kind;
+
+static double low_of(double *logs, int n, Kind kind)
+{
+    qsort(logs, (size_t)n, sizeof *logs, compare_doubles);
+    return kind == OF_FASTEST ? logs[0] : eng_quantile_sorted(logs, (size_t)n, 0.25);
+}
+
+/* One segment: effect new / mean of both old, control old / old. */
+static void contrast(const EngAbSample *s, int n, Kind kind, double *scratch, double *effect,
+                     double *control)
+{
+    double *other = scratch + n, low[3];
+    if (kind == OF_PAIRS) {
+        for (int i = 0; i < n; i++) {
+            double old = log(s[i].old_ns), again = log(s[i].control_ns);
+            scratch[i] = log(s[i].new_ns) - (old + again) / 2;
+            other[i] = again - old;
+        }
+        *effect = median_of(scratch, n);
+        *control = median_of(other, n);
+        return;
+    }
+    for (int arm = 0; arm < 3; arm++) {
+        for (int i = 0; i < n; i++)
+            scratch[i] = log(arm == 0 ? s[i].old_ns : arm == 1 ? s[i].control_ns : s[i].new_ns);
+        low[arm] = low_of(scratch, n, kind);
+    }
+    *effect = low[2] - (low[0] + low[1]) / 2;
+    *control = low[1] - low[0];
+}
+
+/* Gives the number of segments. */
+static int contrasts(const EngAbSample *samples, int n, Kind kind, Scratch *scratch)
 {
     int n_segments = 0;
     for (int i = 0; i < n; n_segments++) {
-        int end = i, k = 0;
-        double *effect = scratch->pairs, *control = scratch->pairs + n;
-        EngAbSample low = samples[i];
-        for (; end < n && samples[end].segment == samples[i].segment; end++, k++) {
-            double old = log(samples[end].old_ns), other = log(samples[end].control_ns);
-            effect[k] = log(samples[end].new_ns) - (old + other) / 2;
-            control[k] = other - old;
-            low.old_ns = fmin(low.old_ns, samples[end].old_ns);
-            low.control_ns = fmin(low.control_ns, samples[end].control_ns);
-            low.new_ns = fmin(low.new_ns, samples[end].new_ns);
-        }
-        double old = log(low.old_ns), other = log(low.control_ns);
-        scratch->segments[n_segments] =
-            least ? log(low.new_ns) - (old + other) / 2 : median_of(effect, k);
-        scratch->controls[n_segments] = least ? other - old : median_of(control, k);
+        int end = i;
+        while (end < n && samples[end].segment == samples[i].segment) end++;
+        contrast(samples + i, end - i, kind, scratch->pairs, &scratch->segments[n_segments],
+                 &scratch->controls[n_segments]);
         i = end;
     }
     return n_segments;
@@ -139,16 +165,21 @@ static double spread_of(const double *values, int n)
     return sum;
 }
 
-/* The kind of contrast whose A/A control spreads less: a machine that others disturb in bursts
+/* The kind of contrast whose A/A control spreads least: a machine that others disturb in bursts
  * leaves some samples of a segment in peace, memory that drifts leaves none. The new build has no
  * say in the choice. */
 static int segment_contrasts(const EngAbSample *samples, int n, Scratch *scratch)
 {
-    int n_segments = contrasts(samples, n, true, scratch);
-    double least = spread_of(scratch->controls, n_segments);
-    contrasts(samples, n, false, scratch);
-    if (least < spread_of(scratch->controls, n_segments)) contrasts(samples, n, true, scratch);
-    return n_segments;
+    Kind best = OF_PAIRS;
+    double least = INFINITY;
+    for (Kind kind = OF_PAIRS; kind < KINDS; kind++) {
+        int n_segments = contrasts(samples, n, kind, scratch);
+        double spread = spread_of(scratch->controls, n_segments);
+        if (spread >= least) continue;
+        least = spread;
+        best = kind;
+    }
+    return contrasts(samples, n, best, scratch);
 }
 
 EngStatus eng_effect_of(const EngAbSample *samples, int n, EngEffect *effect, EngErr *err)

@@ -3,11 +3,11 @@
  *
  * The unit is the segment (a worker lifetime), not the sample: samples of one lifetime share memory
  * layout and moment and may be correlated in any way. Each segment gives one number: the median
- * over its pairs of log(new / mean of both old), or the same of each arm's fastest sample,
- * whichever spreads less between the two old arms. When nothing differs it scatters around 0,
- * closely symmetric since the arms are exchangeable, and Wilcoxon's signed-rank test over segments
- * applies; how well it keeps its promise is tested on recorded noise. The estimate is the
- * Hodges-Lehmann median of pairwise means, the interval that of the same test.
+ * over its pairs of log(new / mean of both old), or the same of the arms' lower quartiles or
+ * fastest samples, whichever spreads least between the two old arms. When nothing differs it
+ * scatters around 0, closely symmetric since the arms are exchangeable, and Wilcoxon's signed-rank
+ * test over segments applies; how well it keeps its promise is tested on recorded noise. The
+ * estimate is the Hodges-Lehmann median of pairwise means, the interval that of the same test.
  *
  * The old build is measured by two workers. Their mean is what the new one is compared with, and
  * their difference is the A/A control: what two identical builds look like in the same blocks.
