@@ -56,6 +56,8 @@ int64_t eng_cupti_to_monotonic(const EngCuptiClock pair[2], int64_t cupti_ns)
     int64_t first = pair[0].monotonic_ns - pair[0].cupti_ns;
     int64_t last = pair[1].monotonic_ns - pair[1].cupti_ns;
     int64_t span = pair[1].cupti_ns - pair[0].cupti_ns;
+    /* Less than the readings can tell: no drift, and durations stay what they are. */
+    if (llabs(last - first) <= pair[0].uncertainty_ns + pair[1].uncertainty_ns) last = first;
     int64_t from = cupti_ns - pair[0].cupti_ns;
     if (from < 0) from = 0;
     if (from > span) from = span;

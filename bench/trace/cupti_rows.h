@@ -88,7 +88,8 @@ typedef struct EngCuptiClock {
     int64_t cupti_ns, monotonic_ns, uncertainty_ns;
 } EngCuptiClock;
 /* A time of CUPTI on CLOCK_MONOTONIC, from the pairs at start and end of the trace: their offsets
- * are interpolated, so that a clock that was slewed between them stays in step. */
+ * are interpolated, so that a clock that was slewed between them stays in step; offsets that differ
+ * by no more than the readings' uncertainty are one. Order is kept, durations to 1 ns. */
 int64_t eng_cupti_to_monotonic(const EngCuptiClock pair[2], int64_t cupti_ns);
 
 /* Once, when all buffers are decoded: puts times on CLOCK_MONOTONIC less origin_ns, sorts tables

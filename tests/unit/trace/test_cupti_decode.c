@@ -30,6 +30,10 @@ static void test_clock(void **state)
     /* A trace without length: one offset. */
     const EngCuptiClock point[2] = {{500, 100, 1}, {500, 100, 1}};
     assert_int_equal(eng_cupti_to_monotonic(point, 700), 300);
+    /* Offsets as near as the readings are: nothing is stretched. */
+    const EngCuptiClock near[2] = {{11000, 10000, 30}, {71050, 70000, 30}};
+    for (int64_t t = 11000; t < 72000; t += 777)
+        assert_int_equal(eng_cupti_to_monotonic(near, t), t - 1000);
     for (int i = 0; i < 1000; i++)
         assert_true(eng_cupti_to_monotonic(pair, 11000 + 60 * i) <
                     eng_cupti_to_monotonic(pair, 11000 + 60 * (i + 1)));
