@@ -8,9 +8,11 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "bench/cli/expected.h"
 #include "bench/cli/table.h"
 #include "bench/cli/verbs.h"
 #include "bench/cli/worth.h"
+#include "bench/core/db_costs.h"
 #include "bench/core/plugin.h"
 #include "bench/core/runner.h"
 #include "bench/experiments/experiments.h"
@@ -55,15 +57,21 @@ static EngStatus read_sweep(EngCli *cli, const char *what, EngSweep **sweep, Eng
 static EngStatus dry_run(EngCli *cli, const EngSweep *sweep, EngErr *err)
 {
     EngSession *session = NULL;
+    EngDb *db = NULL;
     EngStr text = {0};
+    EngOverheads overheads = {0};
     double total_ns = 0;
     EngStatus status = eng_session_open(sweep, eng_cli_text(cli, "data"), &session, err);
     if (status) return status;
+    eng_db_open(eng_cli_text(cli, "db"), ENG_DB_READ, &db, NULL); /* for its history, if any */
     const EngPlan *plan = eng_session_plan(session);
     status = eng_sweep_text(sweep, &text, err);
     for (int i = 0; i < plan->n_blocks && !status; i++) {
         const EngPlanBlock *block = &plan->blocks[i];
-        double ns = eng_block_estimate_ns(block);
+        double ns = eng_block_estimate_ns(block), overhead_ns;
+        status = eng_db_overhead_ns(&overheads, db, block->experiment->name, &overhead_ns, err);
+        if (status) break;
+        ns += overhead_ns * (double)eng_block_setups(block);
         total_ns += ns;
         printf("block %d: %s, %d points, about %.1f s\n", i + 1, block->experiment->name,
                block->n_points, ns * 1e-9);
@@ -79,11 +87,12 @@ static EngStatus dry_run(EngCli *cli, const EngSweep *sweep, EngErr *err)
         }
     }
     if (!status)
-        printf("\n%d points (%d skipped, %d excluded by where) in %d blocks, about %.0f s of "
-               "sampling\n\n%s",
+        printf("\n%d points (%d skipped, %d excluded by where) in %d blocks, about %.0f s, set-up "
+               "included\n\n%s",
                plan->n_named, plan->n_skipped, plan->n_excluded, plan->n_blocks, total_ns * 1e-9,
                text.text);
     eng_str_free(&text);
+    eng_db_close(db);
     eng_session_free(session);
     return status;
 }
@@ -247,6 +256,8 @@ static EngStatus print_result(EngCli *cli, const EngRunResult *result, int *code
     if (!status && !(each && roofs))
         printf("\n(%s left out; `engram export` gives every point)\n",
                each ? "rows of the roofs are" : "points and roofs are");
+    if (!status && each)
+        status = eng_expected_print(db, result->run_id, run.machine_id, rows, n, err);
     if (!status && each && worth) eng_worth_print(rows, n, worth);
     if (!status) {
         printf("\nrun %.8s in %s: %d points measured, %d skipped, %d failed, %d wrong; %d of them "

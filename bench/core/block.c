@@ -223,10 +223,10 @@ static void add_note(const EngWorkerNote *note, char *evidence, size_t size)
     int n = snprintf(evidence + used - 1, size - used + 1,
                      ",\"sampling\":{\"clock_step_ns\":%lld,\"empty_window_ns\":%lld,"
                      "\"sample_ns\":%lld,\"flush_bytes\":%lld,\"warmed_up\":%d,"
-                     "\"unstable\":%d}}",
+                     "\"unstable\":%d,\"cpu\":%d,\"numa_node\":%d}}",
                      (long long)note->timer.step_ns, (long long)note->timer.empty_ns,
                      (long long)note->length_ns, (long long)note->flush_bytes, note->points,
-                     note->unstable);
+                     note->unstable, note->cpu, note->node);
     if (n < 0 || (size_t)n > size - used) snprintf(evidence + used - 1, 2, "}");
 }
 

@@ -12,6 +12,7 @@ typedef enum RateKind { RATE_LOAD_2M, RATE_LOAD_4K, RATE_STREAM, RATE_PRODUCT } 
 
 typedef struct Rate {
     RateKind kind;
+    const char *run_id;
     double bytes; /* working set, 0 for products */
     int threads;
     double value;
@@ -39,7 +40,8 @@ struct EngRateTable {
     "  ELSE p.axes_json ->> '$.pages' = '4k' END AS kind,"                                         \
     " iif(p.experiment = 'project', 0, CAST(p.axes_json ->> '$.bytes' AS REAL)) AS bytes,"         \
     " CAST(coalesce(p.axes_json ->> '$.threads', 1) AS INTEGER) AS threads,"                       \
-    " iif(p.experiment = 'ladder', min(v.median), max(v.median))" RATES " GROUP BY 1, 2, 3"
+    " iif(p.experiment = 'ladder', min(v.median), max(v.median)), v.run_id" RATES                  \
+    " GROUP BY 1, 2, 3, 5"
 
 EngStatus eng_db_rates(EngDb *db, const char *machine_id, EngArena *arena, EngRateTable **out,
                        EngErr *err)
@@ -51,7 +53,8 @@ EngStatus eng_db_rates(EngDb *db, const char *machine_id, EngArena *arena, EngRa
     *out = table;
     EngStatus status =
         table ? eng_db_number(db, &room, err,
-                              "SELECT count(*) FROM points WHERE machine_id = ?1 AND experiment IN"
+                              "SELECT count(*) FROM run_points JOIN points USING (point_key)"
+                              " WHERE machine_id = ?1 AND experiment IN"
                               " ('ladder', 'stream', 'project')",
                               "s", machine_id)
               : ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory for rates", eng_db_path(db));
@@ -64,44 +67,68 @@ EngStatus eng_db_rates(EngDb *db, const char *machine_id, EngArena *arena, EngRa
         Rate rate = {.kind = (RateKind)sqlite3_column_int(statement, 0),
                      .bytes = sqlite3_column_double(statement, 1),
                      .threads = sqlite3_column_int(statement, 2),
-                     .value = sqlite3_column_double(statement, 3)};
+                     .value = sqlite3_column_double(statement, 3),
+                     .run_id = eng_db_text(arena, statement, 4)};
+        if (!rate.run_id) {
+            sqlite3_reset(statement);
+            return ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory for rates", eng_db_path(db));
+        }
         if (table->n < room && rate.value > 0) table->rates[table->n++] = rate;
     }
     return status;
 }
 
+static bool is_better(const Rate *a, const Rate *b)
+{
+    bool less = a->kind == RATE_LOAD_2M || a->kind == RATE_LOAD_4K;
+    return a->bytes == b->bytes && (less ? a->value < b->value : a->value > b->value);
+}
+
 /* Of the most threads up to `threads`: between the two measured sets around `bytes`, linear in the
- * logarithm of the size; beyond them the nearest. */
-static double find_rate(const EngRateTable *table, RateKind kind, double bytes, int threads)
+ * logarithm of the size; beyond them the nearest. run_id NULL: of any run; the best of equals. */
+static double rate_of_run(const EngRateTable *table, const char *run_id, RateKind kind,
+                          double bytes, int threads)
 {
     const Rate *below = NULL, *above = NULL;
     int most = 0;
     for (int i = 0; i < table->n; i++) {
         const Rate *r = &table->rates[i];
+        if (run_id && strcmp(r->run_id, run_id)) continue;
         if (r->kind == kind && r->threads <= threads && r->threads > most) most = r->threads;
     }
     for (int i = 0; i < table->n; i++) {
         const Rate *r = &table->rates[i];
-        if (r->kind != kind || r->threads != most) continue;
-        if (r->bytes >= bytes && (!above || r->bytes < above->bytes)) above = r;
-        if (r->bytes < bytes && (!below || r->bytes > below->bytes)) below = r;
+        if (r->kind != kind || r->threads != most || (run_id && strcmp(r->run_id, run_id)))
+            continue;
+        if (r->bytes >= bytes && (!above || r->bytes < above->bytes || is_better(r, above)))
+            above = r;
+        if (r->bytes < bytes && (!below || r->bytes > below->bytes || is_better(r, below)))
+            below = r;
     }
     if (!below || !above) return below ? below->value : above ? above->value : NAN;
     double part = log(bytes / below->bytes) / log(above->bytes / below->bytes);
     return below->value + (above->value - below->value) * part;
 }
 
-const EngPointFacts eng_no_facts = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, 1};
+static double find_rate(const EngRateTable *table, const char *run_id, RateKind kind, double bytes,
+                        int threads)
+{
+    double own = rate_of_run(table, run_id, kind, bytes, threads);
+    return isnan(own) ? rate_of_run(table, NULL, kind, bytes, threads) : own;
+}
+
+const EngPointFacts eng_no_facts = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, 1};
 
 void eng_point_facts_add(EngPointFacts *facts, const char *metric, double median,
                          double percent_of_roof)
 {
-    static const char *const names[] = {"flops",  "moved_bytes", "line_bytes", "working_set_bytes",
-                                        "cpu_us", "wall_us"};
-    double *values[] = {&facts->flops,      &facts->moved_bytes,
-                        &facts->line_bytes, &facts->working_set_bytes,
-                        &facts->cpu_us,     &facts->wall_us};
-    for (int i = 0; metric && i < 6; i++)
+    static const char *const names[] = {
+        "flops",      "moved_bytes", "line_bytes", "working_set_bytes",
+        "huge_share", "cpu_us",      "wall_us"};
+    double *values[] = {
+        &facts->flops,      &facts->moved_bytes, &facts->line_bytes, &facts->working_set_bytes,
+        &facts->huge_share, &facts->cpu_us,      &facts->wall_us};
+    for (int i = 0; metric && i < 7; i++)
         if (!strcmp(names[i], metric)) *values[i] = median;
     if (!isnan(percent_of_roof)) facts->percent_of_roof = percent_of_roof;
 }
@@ -114,14 +141,37 @@ int eng_threads_of(const char *axes_json)
     return threads > 0 && threads < 100000 ? (int)threads : 1;
 }
 
-void eng_expect_point(const EngRateTable *table, const EngPointFacts *facts, EngExpectation *out)
+EngStatus eng_db_roof_moved_bytes(EngDb *db, const char *run_id, const char *point_key,
+                                  double *bytes, EngErr *err)
+{
+    sqlite3_stmt *statement;
+    bool row;
+    *bytes = NAN;
+    EngStatus status = eng_db_query(
+        db, &statement, err,
+        "SELECT max(v.value) FROM run_points l JOIN points p USING (point_key)"
+        " JOIN roofs f ON f.block_id = l.block_id JOIN points fp ON fp.point_key = f.roof_point_key"
+        " JOIN sample_values v ON v.block_id = f.block_id AND v.point_key = f.roof_point_key"
+        "  AND v.metric = 'moved_bytes' WHERE l.run_id = ?1 AND l.point_key = ?2"
+        " AND json_remove(fp.axes_json, '$.variant') = json_remove(p.axes_json, '$.variant')",
+        "ss", run_id, point_key);
+    while (!status && !(status = eng_db_step(db, statement, &row, err)) && row)
+        if (sqlite3_column_type(statement, 0) != SQLITE_NULL)
+            *bytes = sqlite3_column_double(statement, 0);
+    return status;
+}
+
+void eng_expect_point(const EngRateTable *table, const char *run_id, const EngPointFacts *facts,
+                      EngExpectation *out)
 {
     double us = isnan(facts->cpu_us) ? facts->wall_us : facts->cpu_us;
     double set = isnan(facts->working_set_bytes) ? facts->moved_bytes : facts->working_set_bytes;
-    const EngWork work = {facts->flops, facts->moved_bytes, facts->line_bytes, facts->threads};
-    const EngRates rates = {find_rate(table, RATE_STREAM, set, facts->threads),
-                            find_rate(table, RATE_PRODUCT, 0, facts->threads),
-                            find_rate(table, RATE_LOAD_2M, set, facts->threads),
-                            find_rate(table, RATE_LOAD_4K, set, facts->threads)};
-    eng_expect(&work, &rates, us * 1e3, us * 1e3 * facts->percent_of_roof / 100, out);
+    const EngWork work = {facts->flops, facts->moved_bytes, facts->line_bytes, facts->huge_share,
+                          facts->threads};
+    const EngRates rates = {find_rate(table, run_id, RATE_STREAM, set, facts->threads),
+                            find_rate(table, run_id, RATE_PRODUCT, 0, facts->threads),
+                            find_rate(table, run_id, RATE_LOAD_2M, set, facts->threads),
+                            find_rate(table, run_id, RATE_LOAD_4K, set, facts->threads)};
+    const EngRoofWork roof = {us * 1e3 * facts->percent_of_roof / 100, facts->roof_moved_bytes};
+    eng_expect(&work, &rates, us * 1e3, &roof, out);
 }

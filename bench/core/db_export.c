@@ -273,9 +273,12 @@ static EngStatus put_point(Export *e, sqlite3_stmt *point, EngErr *err)
     EngStatus status =
         read_summary(e, text_or_null(point, 0), text_or_null(point, 11), &facts, err);
     if (!status) status = find_rates(e, text_or_null(point, 1), err);
+    if (!status)
+        status = eng_db_roof_moved_bytes(e->db, text_or_null(point, 0), text_or_null(point, 11),
+                                         &facts.roof_moved_bytes, err);
     if (!status) status = put_head(e, point, err);
     if (status) return status;
-    eng_expect_point(e->rates, &facts, &expected);
+    eng_expect_point(e->rates, text_or_null(point, 0), &facts, &expected);
     eng_rows_text(&e->rows, text_or_null(point, 8));
     eng_rows_real(&e->rows, facts.percent_of_roof);
     eng_rows_real(&e->rows, expected.expected_ns / 1e3);

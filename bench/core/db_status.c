@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "bench/core/db_costs.h"
 #include "bench/core/db_runs.h"
 
 static EngStatus no_memory(EngDb *db, EngErr *err)
@@ -108,9 +109,10 @@ static EngStatus read_counts(EngDb *db, EngArena *arena, EngRunStatus *out, EngE
     return status;
 }
 
-/* Per block, in the order of experiments: wall time of its ended segments, its estimate (a sample
- * lasts about a millisecond at least, as inner iterations fill it), the share of its samples that
- * are taken, and for how long its segment has been open while the run goes on. */
+/* Per block, in the order of experiments: wall time of its ended segments, the estimate of its
+ * samples (one lasts about a millisecond at least, as inner iterations fill it), the share of them
+ * that are taken, for how long its segment has been open while the run goes on, and how many times
+ * a point is set up. */
 #define BLOCK_COSTS                                                                                \
     "SELECT b.experiment, b.state = 'done', b.segments_wanted, b.ordinal, b.state = 'running',"    \
     " (SELECT coalesce(sum((julianday(s.ended_utc) - julianday(s.started_utc)) * 86400e9), 0)"     \
@@ -123,7 +125,9 @@ static EngStatus read_counts(EngDb *db, EngArena *arena, EngRunStatus *out, EngE
     " (SELECT count(*) FROM segments s WHERE s.block_id = b.block_id AND s.state = 'done'),"       \
     " (SELECT (julianday('now') - julianday(s.started_utc)) * 86400e9 FROM segments s"             \
     "  JOIN runs r ON r.run_id = b.run_id AND r.state = 'running'"                                 \
-    "  WHERE s.block_id = b.block_id AND s.state = 'running' LIMIT 1)"                             \
+    "  WHERE s.block_id = b.block_id AND s.state = 'running' LIMIT 1),"                            \
+    " b.segments_wanted * (SELECT count(*) FROM block_points p WHERE p.block_id = b.block_id"      \
+    "  AND coalesce(p.outcome, '') <> 'skipped')"                                                  \
     " FROM blocks b WHERE b.run_id = ? ORDER BY b.experiment, b.ordinal"
 
 /* What blocks took is applied, as a factor, to the estimates of those that are missing. */
@@ -149,11 +153,12 @@ static void add_cost(Costs *costs, bool done, double wall, double cost, double p
 }
 
 /* One row of BLOCK_COSTS; gives the time left of a block that tells its own pace. */
-static double add_block(sqlite3_stmt *row, const char *experiment, Costs *all, Costs *own,
-                        EngRunStatus *out)
+static double add_block(sqlite3_stmt *row, const char *experiment, double overhead_ns, Costs *all,
+                        Costs *own, EngRunStatus *out)
 {
     bool done = sqlite3_column_int(row, 1) != 0;
-    double wall = sqlite3_column_double(row, 5), cost = sqlite3_column_double(row, 6);
+    double wall = sqlite3_column_double(row, 5);
+    double cost = sqlite3_column_double(row, 6) + overhead_ns * sqlite3_column_double(row, 10);
     double part = sqlite3_column_double(row, 7), since = sqlite3_column_double(row, 9);
     bool paced = !done && since > 0 && part >= 0.1;
     out->blocks++;
@@ -177,8 +182,9 @@ static EngStatus read_blocks(EngDb *db, EngArena *arena, EngRunStatus *out, EngE
     sqlite3_stmt *statement;
     bool row;
     Costs all = {0}, own[64] = {{0}};
+    EngOverheads overheads = {0};
     int n_own = -1;
-    double left = 0;
+    double left = 0, overhead_ns = 0;
     const char *experiment = "";
     out->current_block = -1;
     out->current_experiment = "";
@@ -187,12 +193,14 @@ static EngStatus read_blocks(EngDb *db, EngArena *arena, EngRunStatus *out, EngE
         if (n_own < 0 || strcmp(experiment, (const char *)sqlite3_column_text(statement, 0))) {
             experiment = eng_db_text(arena, statement, 0);
             if (n_own < 63) n_own++;
+            status = experiment ? eng_db_overhead_ns(&overheads, db, experiment, &overhead_ns, err)
+                                : no_memory(db, err);
         }
-        if (!experiment) {
+        if (status) {
             sqlite3_reset(statement);
-            return no_memory(db, err);
+            return status;
         }
-        left += add_block(statement, experiment, &all, &own[n_own], out);
+        left += add_block(statement, experiment, overhead_ns, &all, &own[n_own], out);
     }
     if (status) return status;
     for (int i = 0; i <= n_own; i++) left += own[i].left_ns * factor(&own[i], factor(&all, 1));

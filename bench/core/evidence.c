@@ -11,6 +11,8 @@
 
 #include "bench/core/counters.h"
 
+#define NOT_SHOWN "\"not shown by the kernel\""
+
 static bool read_line(const char *path, char *line, size_t size)
 {
     FILE *file = fopen(path, "re");
@@ -23,11 +25,10 @@ static bool read_line(const char *path, char *line, size_t size)
 static int64_t steal_ticks(void)
 {
     char line[512];
-    long long user, nice, system, idle, iowait, irq, softirq, steal = 0;
-    if (read_line("/proc/stat", line, sizeof line))
-        sscanf(line, "cpu %lld %lld %lld %lld %lld %lld %lld %lld", &user, &nice, &system, &idle,
-               &iowait, &irq, &softirq, &steal);
-    return steal;
+    long long steal;
+    bool shown = read_line("/proc/stat", line, sizeof line) &&
+                 sscanf(line, "cpu %*d %*d %*d %*d %*d %*d %*d %lld", &steal) == 1;
+    return shown ? steal : -1;
 }
 
 /* "cpu0", not "cpufreq". */
@@ -107,7 +108,8 @@ void eng_evidence_delta_json(const EngEvidence *then, const EngEvidence *now, ch
                              size_t size)
 {
     EngCounters counters;
-    char mhz[2][32], load[2][32], throttles[32] = "\"not shown by the kernel\"", allowed[512];
+    char mhz[2][32], load[2][32], allowed[512];
+    char throttles[32] = NOT_SHOWN, steal[32] = NOT_SHOWN, clock[80] = NOT_SHOWN;
     const EngEvidence *ends[] = {then, now};
     for (int i = 0; i < 2; i++) {
         number_text(ends[i]->mhz, mhz[i]);
@@ -116,21 +118,24 @@ void eng_evidence_delta_json(const EngEvidence *then, const EngEvidence *now, ch
     if (now->throttles >= 0)
         snprintf(throttles, sizeof throttles, "%lld",
                  (long long)(now->throttles - then->throttles));
+    if (then->steal_ticks >= 0)
+        snprintf(steal, sizeof steal, "%lld", (long long)(now->steal_ticks - then->steal_ticks));
+    if (!isnan(then->mhz) && !isnan(now->mhz))
+        snprintf(clock, sizeof clock, "[%s,%s]", mhz[0], mhz[1]);
     eng_counters_open(&counters);
     eng_counters_json(&counters, allowed, sizeof allowed);
     eng_counters_close(&counters);
     int n = snprintf(out, size,
-                     "{\"steal_ticks\":%lld,\"minor_faults\":%lld,\"major_faults\":%lld,"
+                     "{\"steal_ticks\":%s,\"minor_faults\":%lld,\"major_faults\":%lld,"
                      "\"voluntary_switches\":%lld,\"involuntary_switches\":%lld,\"user_us\":%lld,"
-                     "\"system_us\":%lld,\"mhz\":[%s,%s],\"throttles\":%s,\"load\":[%s,%s],"
+                     "\"system_us\":%lld,\"mhz\":%s,\"throttles\":%s,\"load\":[%s,%s],"
                      "\"counters\":%s}",
-                     (long long)(now->steal_ticks - then->steal_ticks),
-                     (long long)(now->minor_faults - then->minor_faults),
+                     steal, (long long)(now->minor_faults - then->minor_faults),
                      (long long)(now->major_faults - then->major_faults),
                      (long long)(now->voluntary_switches - then->voluntary_switches),
                      (long long)(now->involuntary_switches - then->involuntary_switches),
                      (long long)(now->user_us - then->user_us),
-                     (long long)(now->system_us - then->system_us), mhz[0], mhz[1], throttles,
-                     load[0], load[1], allowed);
+                     (long long)(now->system_us - then->system_us), clock, throttles, load[0],
+                     load[1], allowed);
     if (n < 0 || (size_t)n >= size) snprintf(out, size, "{}");
 }

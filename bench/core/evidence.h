@@ -10,7 +10,7 @@
 #define ENG_EVIDENCE_BYTES 1536 /* room that eng_evidence_delta_json needs */
 
 typedef struct EngEvidence {
-    int64_t steal_ticks; /* of the machine */
+    int64_t steal_ticks; /* of the machine, -1: the kernel does not show them */
     /* Of ended and awaited child processes: read before a worker starts and after it was awaited,
      * the difference is that worker's. */
     int64_t minor_faults, major_faults, voluntary_switches, involuntary_switches;
@@ -20,8 +20,9 @@ typedef struct EngEvidence {
     double load;       /* runnable processes, mean of a minute */
 } EngEvidence;
 void eng_evidence_read(EngEvidence *evidence);
-/* now - then, and clock and load at both ends, as JSON; with it, from whichever process asks,
- * which processor counters can be had and why others cannot. A buffer that is too small gets "{}".
+/* now - then, and clock and load at both ends, as JSON, or the reason in place of what the kernel
+ * does not show; with it, from whichever process asks, which processor counters can be had and why
+ * others cannot. A buffer that is too small gets "{}".
  */
 void eng_evidence_delta_json(const EngEvidence *then, const EngEvidence *now, char *out,
                              size_t size);

@@ -11,16 +11,18 @@ const char *eng_term_name(EngTerm term)
     return names[term];
 }
 
-static void set_terms(const EngWork *work, const EngRates *rates, double *terms)
+static void set_terms(const EngWork *work, const EngRates *rates, const EngRoofWork *roof,
+                      double *terms)
 {
     double lines = work->line_bytes / 64 / (work->threads > 1 ? work->threads : 1);
     terms[ENG_TERM_NONE] = NAN;
+    terms[ENG_TERM_ROOF] = roof->ns;
     terms[ENG_TERM_BYTES] = work->moved_bytes / rates->gbps;
     terms[ENG_TERM_FLOPS] = work->flops > 0 ? work->flops / rates->gflops : NAN;
     terms[ENG_TERM_LATENCY] = lines * rates->ns_per_load;
     terms[ENG_TERM_PAGES] = lines * rates->ns_per_load_4k;
     for (int i = 0; i < ENG_TERM_COUNT; i++)
-        if (!isfinite(terms[i])) terms[i] = NAN;
+        if (!isfinite(terms[i]) || terms[i] <= 0) terms[i] = NAN;
 }
 
 static bool near(double ratio)
@@ -28,42 +30,71 @@ static bool near(double ratio)
     return ratio <= ENG_EXPECT_THRESHOLD && ratio >= 1 / ENG_EXPECT_THRESHOLD;
 }
 
-void eng_expect(const EngWork *work, const EngRates *rates, double measured_ns, double roof_ns,
-                EngExpectation *out)
+static const char *label_of(EngTerm term)
+{
+    return term == ENG_TERM_ROOF                                ? "measured"
+           : term == ENG_TERM_LATENCY || term == ENG_TERM_PAGES ? "counted"
+                                                                : "modelled";
+}
+
+/* Slower than expected: what may explain it, and in which term's name. */
+static const char *explain_slow(const EngWork *work, const EngRoofWork *roof, double measured_ns,
+                                const EngExpectation *e, EngTerm *term)
+{
+    const double *t = e->terms_ns;
+    double sum = 0;
+    for (int i = ENG_TERM_BYTES; i <= ENG_TERM_LATENCY; i++) sum += isnan(t[i]) ? 0 : t[i];
+    if (!(work->huge_share > 0.9) && t[ENG_TERM_PAGES] > e->expected_ns &&
+        near(measured_ns / t[ENG_TERM_PAGES])) {
+        *term = ENG_TERM_PAGES;
+        return "; page walks (counted)";
+    }
+    if (e->term != ENG_TERM_ROOF && near(measured_ns / t[ENG_TERM_ROOF])) return "; so is its roof";
+    if (sum > e->expected_ns * ENG_EXPECT_THRESHOLD && near(measured_ns / sum))
+        return "; terms one after the other";
+    if (roof->ns > 0 && work->moved_bytes >= roof->moved_bytes * 0.95) {
+        *term = ENG_TERM_FLOPS;
+        return "; arithmetic (flops, modelled)";
+    }
+    return "; no term explains it";
+}
+
+static const char *explain_fast(EngTerm term)
+{
+    return term == ENG_TERM_LATENCY || term == ENG_TERM_PAGES ? "; lines overlap or are cached"
+           : term == ENG_TERM_BYTES                           ? "; cached"
+           : term == ENG_TERM_FLOPS                           ? "; faster than any product here"
+                                                              : "";
+}
+
+void eng_expect(const EngWork *work, const EngRates *rates, double measured_ns,
+                const EngRoofWork *roof, EngExpectation *out)
 {
     *out = (EngExpectation){.expected_ns = NAN, .ratio = NAN};
-    set_terms(work, rates, out->terms_ns);
-    out->terms_ns[ENG_TERM_ROOF] = roof_ns > 0 ? roof_ns : NAN;
-    for (int t = ENG_TERM_BYTES; t <= ENG_TERM_LATENCY; t++)
-        if (out->terms_ns[t] > 0 && !(out->terms_ns[t] <= out->expected_ns)) {
-            out->expected_ns = out->terms_ns[t];
-            out->term = (EngTerm)t;
-        }
-    if (!out->term && roof_ns > 0) {
-        out->expected_ns = roof_ns;
+    set_terms(work, rates, roof, out->terms_ns);
+    const double *terms = out->terms_ns;
+    bool small_pages = work->huge_share < 0.5 && !isnan(terms[ENG_TERM_PAGES]);
+    for (int t = ENG_TERM_BYTES; t <= ENG_TERM_PAGES; t++) {
+        if (t == (small_pages ? ENG_TERM_LATENCY : ENG_TERM_PAGES)) continue;
+        if (isnan(terms[t]) || terms[t] <= out->expected_ns) continue;
+        out->expected_ns = terms[t];
+        out->term = (EngTerm)t;
+    }
+    if (!isnan(terms[ENG_TERM_ROOF]) && !(terms[ENG_TERM_ROOF] > out->expected_ns)) {
+        out->expected_ns = terms[ENG_TERM_ROOF];
         out->term = ENG_TERM_ROOF;
     }
     if (!out->term) return;
     out->ratio = measured_ns / out->expected_ns;
-    out->counted = out->term == ENG_TERM_LATENCY;
-    const char *label = out->term == ENG_TERM_ROOF ? "no ladder or stream"
-                        : out->counted             ? "counted"
-                                                   : "modelled";
-    double walks = out->terms_ns[ENG_TERM_PAGES];
-    if (!(out->ratio > 0) || near(out->ratio)) {
-        snprintf(out->why, sizeof out->why, "%s (%s)", eng_term_name(out->term), label);
-    } else if (out->term == ENG_TERM_LATENCY && out->ratio > 1 && walks > out->expected_ns &&
-               near(measured_ns / walks)) {
-        out->term = ENG_TERM_PAGES;
-        snprintf(out->why, sizeof out->why, "pages: walks explain %.2g x latency (counted)",
-                 out->ratio);
-    } else {
-        /* Neighbouring lines of a row cost less than lines each for itself, which the ladder times.
-         */
-        const char *note = out->term == ENG_TERM_LATENCY && out->ratio < 1
-                               ? ": lines of a row overlap, or were cached"
-                               : "";
+    EngTerm term = out->term;
+    const char *more = !(out->ratio > 0) || near(out->ratio) ? NULL
+                       : out->ratio > 1 ? explain_slow(work, roof, measured_ns, out, &term)
+                                        : explain_fast(term);
+    if (more)
         snprintf(out->why, sizeof out->why, "%.2g x %s (%s)%s", out->ratio,
-                 eng_term_name(out->term), label, note);
-    }
+                 eng_term_name(out->term), label_of(out->term), more);
+    else
+        snprintf(out->why, sizeof out->why, "%s (%s)", eng_term_name(term), label_of(term));
+    out->term = term;
+    out->counted = term == ENG_TERM_LATENCY || term == ENG_TERM_PAGES;
 }

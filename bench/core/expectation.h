@@ -1,14 +1,15 @@
-/* What a point should take, from the work of one call and what this machine was measured to do: the
- * number beside a measured one that says whether it is normal, and what limits it.
+/* What a point should take, from the work of one call, what this machine was measured to do, and
+ * the roof measured beside it: the number that says whether a time is normal, and what limits it.
  *
- * Three terms overlap, so the largest is expected:
+ * Three terms overlap, so the largest of them is the model's time:
  *   bytes    bytes moved (modelled from the shape) at the rate of the experiment `stream`
  *   flops    arithmetic (modelled) at the best rate of any product measured here
  *   latency  lines touched (counted) at the best rate of independent loads of the experiment
- *            `ladder` for that working set on 2 MiB pages
- * and one more may explain what is beyond them:
- *   pages    page walks: the same lines at the ladder's cost on 4 KiB pages
- * Without such measurements in the database the block's roof is what is expected. */
+ *            `ladder` for that working set on 2 MiB pages; of memory on 4 KiB pages it is called
+ *   pages    and the ladder's rate on such pages, page walks included
+ * The roof bounds it: what the roof of the block was measured to do can be done, so the lesser of
+ * both is expected. Where the measured time differs beyond a threshold the term that explains it is
+ * named, which may be the page walks, or the arithmetic that a roof of the same bytes leaves out. */
 #ifndef ENG_BENCH_EXPECTATION_H
 #define ENG_BENCH_EXPECTATION_H
 
@@ -32,6 +33,7 @@ const char *eng_term_name(EngTerm term); /* "bytes"; "" for none */
 typedef struct EngWork {
     double flops, moved_bytes; /* modelled: from the shape */
     double line_bytes;         /* counted: 64 bytes x lines touched at random */
+    double huge_share;         /* of that memory, on huge pages */
     int threads;
 } EngWork;
 
@@ -43,6 +45,11 @@ typedef struct EngRates {
     double ns_per_load_4k; /* the same on 4 KiB pages */
 } EngRates;
 
+/* Of the block's roof for the point's shape; NAN: none. */
+typedef struct EngRoofWork {
+    double ns, moved_bytes;
+} EngRoofWork;
+
 typedef struct EngExpectation {
     double expected_ns;              /* NAN: nothing is known */
     double ratio;                    /* measured / expected */
@@ -52,8 +59,8 @@ typedef struct EngExpectation {
     char why[96];                    /* "latency (counted)", "1.8 x bytes (modelled)", ... */
 } EngExpectation;
 
-/* roof_ns: time of the block's roof, NAN without. Pure. */
-void eng_expect(const EngWork *work, const EngRates *rates, double measured_ns, double roof_ns,
-                EngExpectation *out);
+/* Pure. */
+void eng_expect(const EngWork *work, const EngRates *rates, double measured_ns,
+                const EngRoofWork *roof, EngExpectation *out);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "bench/core/block.h"
+#include "bench/core/db_costs.h"
 #include "bench/core/session.h"
 
 typedef struct Progress {
@@ -185,17 +186,33 @@ static EngStatus begin_run(EngDb *db, const EngSession *session, const EngSweep 
 /* ---- blocks ------------------------------------------------------------------------------------
  */
 
-static double ledger_estimate_ns(const EngLedgerBlock *block)
+/* Samples, and what surrounds them: overhead_ns per point and lifetime. */
+static double ledger_estimate_ns(const EngLedgerBlock *block, double overhead_ns)
 {
-    double total = 0;
+    double total = 0, points = 0;
     for (int i = 0; i < block->n_points; i++) {
         double each = block->points[i].plan->estimate_ns;
         if (block->points[i].state == ENG_POINT_DONE) continue;
         total += each > (double)ENG_SAMPLE_TARGET_NS ? each : (double)ENG_SAMPLE_TARGET_NS;
+        points++;
     }
     if (!block->experiment->counted) total *= (double)block->segments_wanted * block->pairs_wanted;
     double budget = (double)block->settings.budget_ms * 1e6;
-    return budget > 0 && total > budget ? budget : total;
+    return (budget > 0 && total > budget ? budget : total) +
+           overhead_ns * points * block->segments_wanted;
+}
+
+static EngStatus estimate_blocks(EngDb *db, const EngLedgerBlock *blocks, int n, double *ns,
+                                 EngErr *err)
+{
+    EngOverheads overheads = {0};
+    EngStatus status = ENG_OK;
+    for (int i = 0; i < n && !status; i++) {
+        double overhead_ns;
+        status = eng_db_overhead_ns(&overheads, db, blocks[i].experiment->name, &overhead_ns, err);
+        if (!status) ns[i] = ledger_estimate_ns(&blocks[i], overhead_ns);
+    }
+    return status;
 }
 
 static int64_t wanted_samples(const EngLedgerBlock *block)
@@ -238,14 +255,17 @@ static EngStatus run_blocks(EngDb *db, EngSession *session, const EngRunOptions 
                                .result = result};
     EngStatus status =
         eng_db_blocks(db, result->run_id, session->plan, arena, &blocks, &n_blocks, err);
+    double *estimates = eng_arena_alloc(arena, ((size_t)n_blocks + 1) * sizeof *estimates);
+    if (!status && !estimates)
+        status = ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for the ledger");
+    if (!status) status = estimate_blocks(db, blocks, n_blocks, estimates, err);
     progress.start_ns = progress.shown_ns = eng_now_ns();
     progress.n_blocks = n_blocks;
-    for (int i = 0; i < n_blocks && !status; i++)
-        progress.total_ns += ledger_estimate_ns(&blocks[i]);
+    for (int i = 0; i < n_blocks && !status; i++) progress.total_ns += estimates[i];
     for (int i = 0; i < n_blocks && !status; i++) {
         progress.block = i;
         progress.experiment = blocks[i].experiment->name;
-        progress.block_ns = ledger_estimate_ns(&blocks[i]);
+        progress.block_ns = estimates[i];
         progress.block_samples = 0;
         progress.block_wanted = wanted_samples(&blocks[i]);
         status = map_for(session->resources, &blocks[i], err);

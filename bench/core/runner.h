@@ -59,8 +59,10 @@ EngStatus eng_session_open(const EngSweep *sweep, const char *data_dir, EngSessi
                            EngErr *err);
 void eng_session_free(EngSession *session);
 const EngPlan *eng_session_plan(const EngSession *session);
-/* Wall time of a block: set-up is not estimated, samples are. */
+/* Wall time of a block's samples: what surrounds them is told by history (db_costs.h). */
 double eng_block_estimate_ns(const EngPlanBlock *block);
+/* How often a point of the block is set up. */
+int64_t eng_block_setups(const EngPlanBlock *block);
 
 /* Length that inner iterations are sized for (design section 4: short and many). */
 #define ENG_SAMPLE_TARGET_NS ((int64_t)1000000)

@@ -320,6 +320,13 @@ const EngPlan *eng_session_plan(const EngSession *session)
     return session->plan;
 }
 
+int64_t eng_block_setups(const EngPlanBlock *block)
+{
+    int64_t points = 0;
+    for (int i = 0; i < block->n_points; i++) points += !block->points[i]->skip;
+    return points * (block->experiment->counted ? 1 : block->settings.segments);
+}
+
 double eng_block_estimate_ns(const EngPlanBlock *block)
 {
     double total = 0;

@@ -360,6 +360,10 @@ static void run_child(const EngWorkerTask *task, int to_parent, int from_parent)
     run_rounds(child);
     EngWorkerMessage *m = new_message(child, ENG_WORKER_DONE, -1);
     child->note.flush_bytes = (int64_t)child->flush.bytes;
+    unsigned cpu, node;
+    bool placed = !getcpu(&cpu, &node);
+    child->note.cpu = placed ? (int)cpu : -1;
+    child->note.node = placed ? (int)node : -1;
     m->note = child->note;
     send_message(child, m);
     _exit(0);

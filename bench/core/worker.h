@@ -50,6 +50,7 @@ typedef struct EngWorkerNote {
     int64_t length_ns;    /* that samples were sized for */
     int64_t flush_bytes;  /* read before each cold sample, 0: none was cold */
     int points, unstable; /* warmed up; of these: those whose times did not settle */
+    int cpu, node; /* where the lifetime ended, -1: unknown; memory is placed by first touch */
 } EngWorkerNote;
 
 typedef struct EngWorkerMessage {

@@ -53,6 +53,7 @@ static const EngMetricDef g_metrics[] = {
     {"divergence_plain", "", 0, "none", "most that a gate differs from the plain formula's"},
     {"flops", "flop", 0, "none", "arithmetic of one call, from its shape (EngKernel.cost)"},
     {"moved_bytes", "B", 0, "none", "bytes one call must read and write, from its shape"},
+    {"working_set_bytes", "B", 0, "none", "inputs of all windows timed"},
 };
 
 typedef struct Stats {
@@ -345,6 +346,8 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     values[7] = none ? NAN : state->stats.divergence_sign;
     values[8] = none ? NAN : state->stats.divergence_plain;
     eng_runner_cost(&state->runner, &values[9], &values[10]);
+    values[11] = 2.0 * (double)(state->kv_values + state->stream_values) *
+                 (double)(state->rotates ? state->windows : 1);
 }
 
 static int bin_of(double x, double lo, double hi, int n)

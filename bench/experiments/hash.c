@@ -25,6 +25,7 @@ static const EngMetricDef g_metrics[] = {
     {"mtok_per_s", "Mtok/s", +1, "cpu", "million token positions per second, one layer"},
     {"ns_per_token", "ns", -1, "cpu", "CPU time per position, all columns of one layer"},
     {"wall_us", "us", -1, "wall", "wall time of one call"},
+    {"cpu_us", "us", -1, "cpu", "CPU time of one call (busiest thread)"},
 };
 
 typedef struct State {
@@ -151,6 +152,7 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     values[0] = 1e3 / per_token;
     values[1] = per_token;
     values[2] = eng_wall_ns(timing) * 1e-3;
+    values[3] = eng_cpu_ns(timing) * 1e-3;
 }
 
 const EngExperiment eng_experiment_hash = {

@@ -45,6 +45,14 @@ expect 1 'precision ends sampling after 31 pairs in 2 segments' run hash "${tiny
 [ "$(count "SELECT count(*) FROM segments WHERE evidence_json ->> '$.sampling.clock_step_ns' > 0
     AND evidence_json ->> '$.sampling.sample_ns' >= 1000000 AND evidence_json ->> '$.sampling.warmed_up' > 0")" = \
     "$(count 'SELECT count(*) FROM segments')" ] || fail "a lifetime says nothing of its clocks"
+for key in steal_ticks minor_faults major_faults involuntary_switches mhz throttles load counters.cycles \
+    sampling.cpu sampling.numa_node sampling.empty_window_ns; do
+    [ "$(count "SELECT count(*) FROM segments WHERE evidence_json ->> '\$.$key' IS NULL")" = 0 ] || fail "no $key"
+done
+[ "$(count "SELECT count(*) FROM machines WHERE description_json ->> '\$.numa_nodes' > 0
+    AND description_json ->> '\$.caches[0]' IS NOT NULL")" = 1 ] || fail "no topology"
+[ "$(count "SELECT count(DISTINCT metric) FROM sample_values WHERE metric IN ('counter_page_faults',
+    'counter_switches')")" = 2 ] || fail "samples without faults and switches"
 
 # ---- caches ----
 expect 0 'cache=cold .*measured' run gather "${tiny[@]}" -a rows=101 -a tokens=2 -a cache=rotate,warm,cold -a pairs=2 \
@@ -56,12 +64,18 @@ expect 0 'cache=cold .*measured' run gather "${tiny[@]}" -a rows=101 -a tokens=2
 [ "$(count "SELECT count(*) FROM segments WHERE evidence_json ->> '$.sampling.flush_bytes' > 0")" = 1 ] ||
     fail "not one lifetime flushed"
 
+# ---- what was expected of each point ----
+expect 0 '^point +us +expected +% roof +because of$' run gather "${tiny[@]}" -a rows=101 -a tokens=2 -a pairs=6 \
+    -a segments=1
+expect 0 'gather portable .*(roof|arithmetic|pages|latency)' run gather "${tiny[@]}" -a rows=101 -a tokens=2 \
+    -a pairs=6 -a segments=1
+
 # ---- mistakes ----
 expect 1 'heads was given before, as heads=2; write all its values as one list' run gather -a heads=2 -a heads=4 --db=b.db
 expect 1 "'conv' is an operation without an experiment" run conv --db=b.db
 expect 0 'warning run: threads=999: this machine has [0-9]+ processors' run gather -a preset=tiny -a corpus=uniform \
     -a threads=999 --dry-run
-expect 0 '^ +[0-9.]+ s  hash portable ' status --db=a.db "$(count "SELECT run_id FROM runs LIMIT 1")"
+expect 0 '^ +[0-9.]+ s  hash portable ' status --db=a.db "$(count "SELECT run_id FROM runs ORDER BY started_utc LIMIT 1")"
 
 # ---- a roof that fails ----
 if command -v gcc >/dev/null; then

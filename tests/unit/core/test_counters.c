@@ -92,7 +92,6 @@ static void test_segment(void **state)
                                        "counters"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         assert_non_null(json_object_get(worker, keys[i]));
-    assert_int_equal(json_array_size(json_object_get(worker, "mhz")), 2);
     json_decref(worker);
     json_decref(parent);
     /* Half a text would be no JSON. */
@@ -103,9 +102,33 @@ static void test_segment(void **state)
     assert_string_equal(small, "{}");
 }
 
+/* What a kernel does not show is stored as that, and what it does as numbers. */
+static void test_reasons(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"steal_ticks", "throttles", "mhz"};
+    const EngEvidence shown = {.steal_ticks = 7, .throttles = 3, .mhz = 2000, .load = 1};
+    const EngEvidence later = {.steal_ticks = 9, .throttles = 3, .mhz = 2100, .load = 1};
+    const EngEvidence hidden = {.steal_ticks = -1, .throttles = -1, .mhz = NAN, .load = NAN};
+    char text[ENG_EVIDENCE_BYTES];
+    eng_evidence_delta_json(&shown, &later, text, sizeof text);
+    json_t *json = json_loads(text, 0, NULL);
+    assert_int_equal(json_integer_value(json_object_get(json, "steal_ticks")), 2);
+    assert_true(json_is_integer(json_object_get(json, "throttles")));
+    assert_int_equal(json_array_size(json_object_get(json, "mhz")), 2);
+    json_decref(json);
+    eng_evidence_delta_json(&hidden, &hidden, text, sizeof text);
+    json = json_loads(text, 0, NULL);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        assert_string_equal(json_string_value(json_object_get(json, keys[i])),
+                            "not shown by the kernel");
+    json_decref(json);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_sample),
-                                       cmocka_unit_test(test_segment)};
+                                       cmocka_unit_test(test_segment),
+                                       cmocka_unit_test(test_reasons)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Expectation: the largest term wins, what it cannot explain is told, and without rates the roof
- * stands in; rates are read from the points of ladder, stream and project. */
+/* Expectation: the largest term wins, a faster roof bounds it, and what differs is explained; rates
+ * are read from the points of ladder, stream and project, those of the same run first. */
 #include "db_fixture.h"
 
 #include "bench/core/db_expectation.h"
@@ -7,7 +7,8 @@
 static EngExpectation expect(EngWork work, EngRates rates, double measured, double roof)
 {
     EngExpectation e;
-    eng_expect(&work, &rates, measured, roof, &e);
+    const EngRoofWork as_much = {roof, work.moved_bytes};
+    eng_expect(&work, &rates, measured, &as_much, &e);
     return e;
 }
 
@@ -16,37 +17,69 @@ static void test_terms(void **state)
     (void)state;
     const EngRates rates = {.gbps = 10, .gflops = 100, .ns_per_load = 5, .ns_per_load_4k = 12};
     /* 6400 bytes of lines: 100 loads; 500 ns on one thread, 250 on two. */
-    EngExpectation e = expect((EngWork){0, 1000, 6400, 1}, rates, 510, 400);
+    EngExpectation e = expect((EngWork){0, 1000, 6400, 1, 1}, rates, 510, NAN);
     assert_int_equal(e.term, ENG_TERM_LATENCY);
     assert_true(e.counted && e.expected_ns == 500);
     assert_string_equal(e.why, "latency (counted)");
-    e = expect((EngWork){0, 1000, 6400, 2}, rates, 1000, 400);
+    e = expect((EngWork){0, 1000, 6400, 1, 2}, rates, 1000, NAN);
     assert_true(e.expected_ns == 250);
-    assert_string_equal(e.why, "4 x latency (counted)");
-    e = expect((EngWork){0, 1000, 6400, 1}, rates, 200, 150);
-    assert_string_equal(e.why, "0.4 x latency (counted): lines of a row overlap, or were cached");
+    assert_string_equal(e.why, "4 x latency (counted); no term explains it");
+    e = expect((EngWork){0, 1000, 6400, 1, 1}, rates, 200, NAN);
+    assert_string_equal(e.why, "0.4 x latency (counted); lines overlap or are cached");
     /* 1250 ns are what 4 KiB pages cost (1200). */
-    e = expect((EngWork){0, 1000, 6400, 1}, rates, 1250, 400);
+    e = expect((EngWork){0, 1000, 6400, NAN, 1}, rates, 1250, NAN);
     assert_int_equal(e.term, ENG_TERM_PAGES);
-    assert_string_equal(e.why, "pages: walks explain 2.5 x latency (counted)");
-    e = expect((EngWork){0, 50000, 6400, 1}, rates, 2500, 400);
+    assert_string_equal(e.why, "2.5 x latency (counted); page walks (counted)");
+    /* ... and what is expected of a table that lies on them. */
+    e = expect((EngWork){0, 1000, 6400, 0, 1}, rates, 1250, NAN);
+    assert_int_equal(e.term, ENG_TERM_PAGES);
+    assert_true(e.expected_ns == 1200);
+    assert_string_equal(e.why, "pages (counted)");
+    e = expect((EngWork){0, 50000, 6400, 1, 1}, rates, 2500, NAN);
     assert_int_equal(e.term, ENG_TERM_BYTES);
     assert_true(e.expected_ns == 5000 && !e.counted);
-    assert_string_equal(e.why, "0.5 x bytes (modelled)");
-    e = expect((EngWork){1e6, 50000, NAN, 1}, rates, 10000, NAN);
+    assert_string_equal(e.why, "0.5 x bytes (modelled); cached");
+    e = expect((EngWork){1e6, 50000, NAN, 1, 1}, rates, 10000, NAN);
     assert_int_equal(e.term, ENG_TERM_FLOPS);
     assert_string_equal(e.why, "flops (modelled)");
+    e = expect((EngWork){1e6, 80000, NAN, 1, 1}, rates, 18000, NAN);
+    assert_string_equal(e.why, "1.8 x flops (modelled); terms one after the other");
+}
+
+/* What the roof does can be done: no more than its time is expected. */
+static void test_roof_bounds(void **state)
+{
+    (void)state;
+    const EngRates rates = {.gbps = 10, .gflops = 100, .ns_per_load = 5, .ns_per_load_4k = 12};
+    const EngWork work = {0, 1000, 6400, 1, 1};
+    EngExpectation e = expect(work, rates, 210, 200); /* latency 500 */
+    assert_int_equal(e.term, ENG_TERM_ROOF);
+    assert_true(e.expected_ns == 200 && !e.counted);
+    assert_string_equal(e.why, "roof (measured)");
+    e = expect(work, rates, 1600, 200);
+    assert_int_equal(e.term, ENG_TERM_FLOPS);
+    assert_string_equal(e.why, "8 x roof (measured); arithmetic (flops, modelled)");
+    /* A roof that moves more bytes is no such witness. */
+    EngRoofWork more = {200, 2000};
+    eng_expect(&work, &rates, 1600, &more, &e);
+    assert_string_equal(e.why, "8 x roof (measured); no term explains it");
+    /* Slower than the model: the roof leaves the expectation alone and explains the rest. */
+    e = expect(work, rates, 960, 900);
+    assert_int_equal(e.term, ENG_TERM_LATENCY);
+    assert_true(e.expected_ns == 500);
+    assert_string_equal(e.why, "1.9 x latency (counted); so is its roof");
 }
 
 static void test_unknown(void **state)
 {
     (void)state;
     const EngRates none = {NAN, NAN, NAN, NAN};
-    EngExpectation e = expect((EngWork){1e6, 50000, 6400, 1}, none, 800, 400);
-    assert_int_equal(e.term, ENG_TERM_ROOF);
+    EngExpectation e = expect((EngWork){1e6, 50000, 6400, 1, 1}, none, 800, 400);
     assert_true(e.expected_ns == 400 && e.ratio == 2);
-    assert_string_equal(e.why, "2 x roof (no ladder or stream)");
-    e = expect((EngWork){NAN, NAN, NAN, 1}, none, 800, NAN);
+    assert_string_equal(e.why, "2 x roof (measured); arithmetic (flops, modelled)");
+    e = expect((EngWork){NAN, NAN, NAN, NAN, 1}, none, 800, 400);
+    assert_string_equal(e.why, "2 x roof (measured); no term explains it");
+    e = expect((EngWork){NAN, NAN, NAN, NAN, 1}, none, 800, NAN);
     assert_int_equal(e.term, ENG_TERM_NONE);
     assert_true(isnan(e.expected_ns));
     assert_string_equal(e.why, "");
@@ -90,10 +123,11 @@ static void test_rates(void **state)
     eng_point_facts_add(&facts, "working_set_bytes", 4096, NAN);
     eng_point_facts_add(&facts, "cpu_us", 1, NAN);
     OK(eng_db_rates(db, "machine-1", arena, &table, err));
-    eng_expect_point(table, &facts, &e);
+    eng_expect_point(table, run.run_id, &facts, &e);
     assert_int_equal(e.term, ENG_TERM_ROOF);
     assert_true(e.expected_ns == 500);
 
+    facts.percent_of_roof = 1000;
     put_point(db, "ladder", "l1", LADDER("2m", "1024", "8"), "ns_per_load", 1);
     put_point(db, "ladder", "l2", LADDER("2m", "4096", "1"), "ns_per_load", 90);
     put_point(db, "ladder", "l3", LADDER("2m", "4096", "8"), "ns_per_load", 8);
@@ -101,22 +135,39 @@ static void test_rates(void **state)
     put_point(db, "ladder", "l5", LADDER("4k", "4096", "8"), "ns_per_load", 20);
     put_point(db, "stream", "s1", "{\"bytes\":4096,\"threads\":1}", "gbps", 5);
     OK(eng_db_rates(db, "machine-1", arena, &table, err));
-    eng_expect_point(table, &facts, &e);
+    eng_expect_point(table, run.run_id, &facts, &e);
     assert_int_equal(e.term, ENG_TERM_LATENCY); /* 100 lines x 8 ns */
     assert_true(e.expected_ns == 800 && e.terms_ns[ENG_TERM_PAGES] == 2000);
     facts.working_set_bytes = 2048; /* half-way between 1024 and 4096, by ratio */
-    eng_expect_point(table, &facts, &e);
+    eng_expect_point(table, run.run_id, &facts, &e);
     assert_float_equal(e.expected_ns, 450, 1e-6);
     facts.working_set_bytes = 1e9; /* beyond the ladder: its largest */
-    eng_expect_point(table, &facts, &e);
+    eng_expect_point(table, run.run_id, &facts, &e);
     assert_true(e.expected_ns == 3000);
     eng_point_facts_add(&facts, "moved_bytes", 20000, NAN);
-    eng_expect_point(table, &facts, &e);
+    eng_expect_point(table, run.run_id, &facts, &e);
     assert_int_equal(e.term, ENG_TERM_BYTES);
     assert_true(e.expected_ns == 4000);
+    /* A run's own rates come first; one that measured none takes the best of all. */
+    put_point(db, "stream", "s2", "{\"bytes\":4096,\"threads\":1}", "gbps", 10);
+    if (sqlite3_exec(eng_db_handle(db),
+                     "INSERT INTO runs SELECT 'other', started_utc, ended_utc, state, machine_id,"
+                     " build_id, seed, command_json, sweep_name, sweep_text, plan_key,"
+                     " environment_json FROM runs LIMIT 1;"
+                     "UPDATE run_points SET run_id = 'other' WHERE point_key = 's2'",
+                     NULL, NULL, NULL))
+        fail_msg("%s", sqlite3_errmsg(eng_db_handle(db)));
+    OK(eng_db_rates(db, "machine-1", arena, &table, err));
+    facts.line_bytes = NAN;
+    eng_expect_point(table, run.run_id, &facts, &e);
+    assert_true(e.expected_ns == 4000);
+    eng_expect_point(table, "other", &facts, &e);
+    assert_true(e.expected_ns == 2000);
+    eng_expect_point(table, "third", &facts, &e);
+    assert_true(e.expected_ns == 2000);
     /* Another machine's rates are not ours. */
     OK(eng_db_rates(db, "machine-2", arena, &table, err));
-    eng_expect_point(table, &facts, &e);
+    eng_expect_point(table, run.run_id, &facts, &e);
     assert_int_equal(e.term, ENG_TERM_ROOF);
     assert_int_equal(eng_threads_of("{\"threads\":4}"), 4);
     assert_int_equal(eng_threads_of("{}"), 1);
@@ -129,6 +180,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_terms),
+        cmocka_unit_test(test_roof_bounds),
         cmocka_unit_test(test_unknown),
         cmocka_unit_test_setup_teardown(test_rates, make_folder, remove_folder),
     };
