@@ -6,13 +6,14 @@
 #include <stdlib.h>
 
 static const char *const g_names[ENG_RANGE_COUNT] = {
-    [ENG_RANGE_HASH] = "hash",   [ENG_RANGE_GATHER] = "gather", [ENG_RANGE_PROJECT] = "project",
-    [ENG_RANGE_GATE] = "gate",   [ENG_RANGE_CONV] = "conv",     [ENG_RANGE_FETCH] = "fetch",
-    [ENG_RANGE_WAIT] = "wait",   [ENG_RANGE_STEP] = "step",     [ENG_RANGE_WINDOW] = "window",
-    [ENG_RANGE_LAYER] = "layer",
+    [ENG_RANGE_HASH] = "hash",     [ENG_RANGE_GATHER] = "gather", [ENG_RANGE_PROJECT] = "project",
+    [ENG_RANGE_GATE] = "gate",     [ENG_RANGE_CONV] = "conv",     [ENG_RANGE_LOOKUP] = "lookup",
+    [ENG_RANGE_FETCH] = "fetch",   [ENG_RANGE_WAIT] = "wait",     [ENG_RANGE_STEP] = "step",
+    [ENG_RANGE_WINDOW] = "window", [ENG_RANGE_LAYER] = "layer",
 };
 
 bool eng_nvtx_on;
+int64_t eng_nvtx_step = -1;
 
 const char *eng_range_name(EngRange range)
 {

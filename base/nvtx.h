@@ -21,6 +21,7 @@ typedef enum EngRange {
     ENG_RANGE_PROJECT,
     ENG_RANGE_GATE,
     ENG_RANGE_CONV,
+    ENG_RANGE_LOOKUP,
     ENG_RANGE_FETCH,  /* rows of one layer and step are being read */
     ENG_RANGE_WAIT,   /* the consumer waits for rows, from needed to ready */
     ENG_RANGE_STEP,   /* one whole step */
@@ -39,6 +40,9 @@ typedef struct EngRangeInfo {
 
 /* Whether anybody listens. Set once at start from the environment, then by the hook. */
 extern bool eng_nvtx_on;
+
+/* The step that is traced, for ranges that do not know it; -1: none. */
+extern int64_t eng_nvtx_step;
 
 void eng_nvtx_push_on(EngRange range, const EngRangeInfo *info);
 void eng_nvtx_pop_on(void);

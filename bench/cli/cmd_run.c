@@ -16,6 +16,7 @@
 #include "bench/core/plugin.h"
 #include "bench/core/runner.h"
 #include "bench/experiments/experiments.h"
+#include "bench/trace/point_tracer.h"
 
 #define MAX_ASSIGNMENTS ENG_CLI_MAX_ARGS
 #define FULL_TABLE_ROWS 48 /* more points than this are summed up per experiment */
@@ -44,7 +45,12 @@ static EngStatus read_sweep(EngCli *cli, const char *what, EngSweep **sweep, Eng
     static const EngCatalog catalog = {.experiments = &eng_experiments, .kernels = eng_kernels};
     const char *assignments[MAX_ASSIGNMENTS];
     int n = eng_cli_repeats(cli, "axis");
-    for (int i = 0; i < n; i++) assignments[i] = eng_cli_repeat(cli, "axis", i);
+    bool trace = eng_cli_flag(cli, "trace");
+    for (int i = 0; i < n; i++) {
+        assignments[i] = eng_cli_repeat(cli, "axis", i);
+        if (!strncmp(assignments[i], "trace=", 6)) trace = false; /* says how many */
+    }
+    if (trace && n < MAX_ASSIGNMENTS) assignments[n++] = "trace=" TEXT(ENG_TRACE_SAMPLES);
     size_t length = strlen(what);
     bool is_file = strchr(what, '/') || (length > 6 && !strcmp(what + length - 6, ".sweep"));
     return is_file ? eng_sweep_read(what, &catalog, assignments, n, sweep, err)
@@ -298,6 +304,9 @@ static EngStatus run_sweeps(EngCli *cli, EngSweep *const *sweeps, int n, EngErr 
     watch_signals();
     EngStatus status = eng_db_open(options.db_path, ENG_DB_RUN, &options.db, err);
     for (int i = 0; i < n && !status; i++) {
+    EngTracer *tracer = eng_point_tracer_create(eng_cli_argv(cli), ENG_VERSION);
+    if (!tracer) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a tracer");
+    options.tracer = tracer;
         EngRunResult result = {0};
         int code = 0;
         status = eng_run_sweep(sweeps[i], &options, &result, err);
@@ -314,6 +323,7 @@ static EngStatus run_sweeps(EngCli *cli, EngSweep *const *sweeps, int n, EngErr 
     if (bad)
         eng_cli_exit_with(cli, 2);
     else if (empty == n)
+    eng_point_tracer_destroy(tracer);
         eng_cli_exit_with(cli, 5);
     return status;
 }
@@ -358,6 +368,9 @@ static const EngOption g_options[] = {
     {.name = "dry-run", .help = "print points, blocks and estimated time; measure nothing"},
 };
 
+    {.name = "trace",
+     .help = "after its timed samples, trace each measured point: 20 more samples (or -a trace=N),"
+             " traces/<point>.sqlite beside the database (docs/trace.md)"},
 const EngVerb eng_verb_run = {
     .name = "run",
     .operands = "(SWEEP_FILE | EXPERIMENT)...",

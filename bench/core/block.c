@@ -152,6 +152,7 @@ static EngStatus handle_message(Block *block, EngWorker *worker, Active **points
         *done = true;
         return ENG_OK;
     case ENG_WORKER_READY: /* of paced workers only */
+    case ENG_WORKER_TRACED: /* of traced passes only (block_trace.c) */
         return ENG_OK;
     case ENG_WORKER_RESIDUAL:
         status = eng_db_put_residual(block->context->db, &id, &m->residual, err);
@@ -451,6 +452,7 @@ EngStatus eng_block_run(const EngBlockContext *context, const EngLedgerBlock *le
         owed -= whole ? n : fewest_samples(block) - before;
         if (!status && owed > 0) status = apply_rule(block, &over, err);
     }
+    if (!status) status = eng_block_trace(context, ledger, err);
     if (!status) status = finish(block, err);
 out:
     for (int i = 0; i < block->n_active; i++) {

@@ -5,6 +5,7 @@
 #include "bench/core/db.h"
 #include "bench/core/resources.h"
 #include "bench/core/runner.h"
+#include "bench/core/tracer.h"
 
 /* Where a block is measured; shared by all blocks of a run. */
 typedef struct EngBlockContext {
@@ -14,7 +15,8 @@ typedef struct EngBlockContext {
     int64_t deadline_ns;         /* as in EngRunOptions */
     void (*tick)(void *context); /* called after each stored sample, for progress; may be NULL */
     void *tick_context;
-    EngRunResult *result; /* counts of outcomes go here */
+    EngRunResult *result;    /* counts of outcomes go here */
+    const EngTracer *tracer; /* of points whose sweep asks for traces; NULL: none */
 } EngBlockContext;
 
 /* Takes an unfinished block of the ledger to its end. The table arena and weights it needs are

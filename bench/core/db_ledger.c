@@ -66,7 +66,7 @@ static EngStatus read_points(EngDb *db, const EngPlan *plan, EngArena *arena, En
     if (!block->points) return no_memory(db, err);
     status = eng_db_query(db, &statement, err,
                           "SELECT point_key, state, outcome, (SELECT count(*) FROM samples s WHERE"
-                          " s.block_id = b.block_id AND s.point_key = b.point_key)"
+                          " s.block_id = b.block_id AND s.point_key = b.point_key AND s.traced = 0)"
                           " FROM block_points b WHERE block_id = ? ORDER BY ordinal",
                           "s", block->block_id);
     while (!status && !(status = eng_db_step(db, statement, &row, err)) && row) {

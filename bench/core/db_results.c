@@ -3,8 +3,10 @@
 
 #include <sqlite3.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/digest.h"
 #include "base/kill_point.h"
 #include "bench/core/counters.h"
 
@@ -102,6 +104,35 @@ EngStatus eng_db_put_roof(EngDb *db, const char *block_id, const char *roof_poin
                              " VALUES (?, ?, ?, ?)",
                              "ssss", block_id, roof_point_key, clock, tuned_json);
     return eng_db_end(db, own, status, err);
+}
+
+EngStatus eng_db_put_artifact(EngDb *db, const EngSampleId *id, const char *kind, const char *path,
+                              int64_t bytes, const char *sha256, EngErr *err)
+{
+    char text[256], key[ENG_KEY_HEX];
+    snprintf(text, sizeof text, "%s %s %s", id->block_id, id->point_key, kind);
+    EngStatus status = eng_key_of(text, key, err);
+    if (status) return status;
+    return eng_db_exec(db, err,
+                       "INSERT OR REPLACE INTO artifacts (artifact_id, block_id, point_key, kind,"
+                       " path, bytes, sha256) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                       "sssssis", key, id->block_id, id->point_key, kind, path, bytes, sha256);
+}
+
+EngStatus eng_db_wants_trace(EngDb *db, const char *block_id, const char *point_key, bool *wanted,
+                             EngErr *err)
+{
+    int64_t n = 0;
+    EngStatus status = eng_db_number(
+        db, &n, err,
+        "SELECT count(*) FROM block_points b WHERE b.block_id = ?1 AND b.point_key = ?2"
+        " AND iif(b.state = 'done', b.outcome = 'measured', EXISTS (SELECT 1 FROM samples s WHERE"
+        "  s.block_id = ?1 AND s.point_key = ?2 AND s.traced = 0))"
+        " AND NOT EXISTS (SELECT 1 FROM artifacts a WHERE a.block_id = ?1 AND a.point_key = ?2"
+        "  AND a.kind = 'trace')",
+        "ss", block_id, point_key);
+    *wanted = n > 0;
+    return status;
 }
 
 EngStatus eng_db_put_drops(EngDb *db, const EngSampleId *id, const char *what, int64_t count,

@@ -252,6 +252,7 @@ static EngStatus run_blocks(EngDb *db, EngSession *session, const EngRunOptions 
                                .deadline_ns = options->deadline_ns,
                                .tick = tick,
                                .tick_context = &progress,
+                               .tracer = options->tracer,
                                .result = result};
     EngStatus status =
         eng_db_blocks(db, result->run_id, session->plan, arena, &blocks, &n_blocks, err);

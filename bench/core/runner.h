@@ -37,6 +37,7 @@ typedef struct EngRunOptions {
     int argc;
     const volatile sig_atomic_t *interrupted; /* set by the caller's signal handler */
     const EngRunHooks *hooks;                 /* NULL: blocks of a plain run */
+    const struct EngTracer *tracer; /* of sweeps that ask for traces, NULL: they get none */
     int64_t deadline_ns; /* eng_now_ns() from which on it stops as if interrupted, 0: none */
 } EngRunOptions;
 

@@ -20,14 +20,15 @@
 const EngSweepSettings eng_sweep_defaults = {.pairs = 10, .segments = 3, .budget_ms = 0, .seed = 1};
 
 static const char *const setting_keys[] = {"pairs", "segments",  "budget_ms",
-                                           "seed",  "precision", "settled"};
-#define N_SETTINGS 6
+                                           "seed",  "precision", "settled",
+                                           "trace"};
+#define N_SETTINGS 7
 static const char *const section_keys[] = {"zip",       "where", "compare",   "pairs",  "segments",
-                                           "budget_ms", "seed",  "precision", "settled"};
-#define N_SECTION_KEYS 9
+                                           "budget_ms", "seed",  "precision", "settled", "trace"};
+#define N_SECTION_KEYS 10
 static const char *const sweep_keys[] = {"name",      "question", "pairs",     "segments",
-                                         "budget_ms", "seed",     "precision", "settled"};
-#define N_SWEEP_KEYS 8
+                                         "budget_ms", "seed",     "precision", "settled", "trace"};
+#define N_SWEEP_KEYS 9
 
 static bool is_one_of(const char *key, const char *const *keys, int n)
 {
@@ -97,6 +98,12 @@ static EngStatus set_setting(EngSweepSettings *settings, const char *key, const 
         status = share_of(text, &settings->precision, err);
     } else if (!strcmp(key, "settled")) {
         status = share_of(text, &settings->settled, err);
+    } else if (!strcmp(key, "trace")) {
+        status = number_in(text, 0, MAX_SAMPLES, &number, err);
+        if (!status && number && number < ENG_TRACE_SAMPLES)
+            status = ENG_FAIL(err, ENG_USAGE, "a traced pass takes %d samples at least, or 0: none",
+                              ENG_TRACE_SAMPLES);
+        settings->trace = (int)number;
     } else {
         status = number_in(text, 0, INT64_MAX, &number, err);
         settings->seed = (uint64_t)number;
@@ -571,6 +578,8 @@ static void put_settings(EngStr *out, const EngSweepSettings *settings,
         eng_str_printf(out, "precision = %g%%\n", settings->precision / 100.0);
     if (above ? settings->settled != above->settled : settings->settled)
         eng_str_printf(out, "settled = %g%%\n", settings->settled / 100.0);
+    if (above ? settings->trace != above->trace : settings->trace)
+        eng_str_printf(out, "trace = %d\n", settings->trace);
 }
 
 static void put_zips(EngStr *out, const EngSweepSection *section)

@@ -25,6 +25,9 @@ typedef struct EngCatalog {
     const EngKernel *const *(*kernels)(EngOp op, int *n);
 } EngCatalog;
 
+/* Traced samples of a point when tracing is asked for without a number; also the least number. */
+#define ENG_TRACE_SAMPLES 20
+
 typedef struct EngSweepSettings {
     int pairs;         /* samples per point and segment, 1..10000 */
     int segments;      /* worker lifetimes per block, 1..1000 */
@@ -33,6 +36,7 @@ typedef struct EngSweepSettings {
     /* Shares in hundredths of a percent, 0: off. Points end before all their pairs are taken ... */
     int precision; /* when their intervals are as narrow as this on both sides of the median */
     int settled;   /* when twice the samples narrowed them by less than this */
+    int trace;     /* samples of a traced pass of each measured point, 0: none */
 } EngSweepSettings;
 
 /* What an empty [sweep] section means. */

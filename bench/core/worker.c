@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/nvtx.h"
 #include "base/rng.h"
 #include "base/str.h"
 #include "bench/core/flush.h"
@@ -337,6 +338,63 @@ static void run_rounds(Child *child)
     eng_free(order);
 }
 
+/* ---- traced pass: none of its samples is a time ---- */
+
+static EngStatus trace_sample(Child *child, int i, int sample)
+{
+    EngErr err = {0};
+    EngTiming timing = {.inner = 1};
+    EngTeamClock team;
+    Slot *slot = &child->slots[i];
+    EngStatus status = ENG_OK;
+    if (child->experiment->prepare) status = child->experiment->prepare(slot->state, &err);
+    if (slot->cold) eng_flush_run(&child->flush);
+    eng_team_clock_start(&team);
+    eng_nvtx_step = sample;
+    eng_nvtx_push(ENG_RANGE_STEP, (EngRangeInfo){.tokens = -1, .layer = -1, .step = sample});
+    int64_t wall = eng_now_ns();
+    if (!status) status = child->experiment->run(slot->state, &err);
+    timing.wall_ns = eng_now_ns() - wall;
+    eng_nvtx_pop();
+    timing.cpu_ns = eng_team_clock_stop(&team);
+    eng_nvtx_step = -1;
+    if (status) {
+        end_point(child, i, status, err.text);
+        return status;
+    }
+    EngWorkerMessage *m = new_message(child, ENG_WORKER_SAMPLE, i);
+    m->pair = sample;
+    m->timing = timing;
+    for (int k = 0; k < ENG_MAX_METRICS; k++) m->values[k] = NAN;
+    child->experiment->observe(slot->state, &timing, m->values);
+    send_message(child, m);
+    wait_until_stored(child);
+    return ENG_OK;
+}
+
+static void trace_point(Child *child, int i)
+{
+    enum { WARM_UP = 3 };
+    const EngTracer *tracer = child->task->tracer;
+    Slot *slot = &child->slots[i];
+    EngErr err = {0};
+    EngTiming timing;
+    EngStatus status = ENG_OK;
+    slot->inner = 1;
+    if (!place(child, i)) return;
+    for (int k = 0; k < WARM_UP && !status; k++) status = time_sample(child, slot, &timing, &err);
+    if (status) {
+        end_point(child, i, status, err.text);
+        return;
+    }
+    tracer->start(tracer->context);
+    for (int k = 0; k < child->task->pairs && !status; k++) status = trace_sample(child, i, k);
+    tracer->stop(tracer->context);
+    if (status) return;
+    send_message(child, new_message(child, ENG_WORKER_TRACED, i));
+    wait_until_stored(child);
+}
+
 static void run_child(const EngWorkerTask *task, int to_parent, int from_parent)
 {
     Child *child = eng_alloc(sizeof *child);
@@ -351,6 +409,12 @@ static void run_child(const EngWorkerTask *task, int to_parent, int from_parent)
     child->note.timer = eng_timer_measure();
     child->note.length_ns = eng_sample_length_ns(&child->note.timer, task->target_ns);
     set_up_points(child);
+    if (task->tracer) {
+        for (int i = 0; i < task->n_points; i++)
+            if (child->slots[i].active) trace_point(child, i);
+        send_message(child, new_message(child, ENG_WORKER_DONE, -1));
+        _exit(0);
+    }
     if (!child->experiment->counted)
         for (int i = 0; i < task->n_points; i++)
             if (child->slots[i].active) task->inner ? warm_up_fixed(child, i) : warm_up(child, i);

@@ -9,6 +9,7 @@
 #include "bench/core/counters.h"
 #include "bench/core/experiment.h"
 #include "bench/core/sampling.h"
+#include "bench/core/tracer.h"
 
 /* What the child is told: plain memory inherited through fork. */
 typedef struct EngWorkerTask {
@@ -25,6 +26,8 @@ typedef struct EngWorkerTask {
     bool paced;
     int64_t inner; /* fixed inner iterations, the same for workers that are compared; 0: sized */
     int skip;      /* untimed samples before the first, at most 50 ms of them */
+    /* A traced pass: `pairs` samples of one run each, one point after the other, no verification. */
+    const EngTracer *tracer;
 } EngWorkerTask;
 
 typedef enum EngWorkerEvent {
@@ -34,7 +37,8 @@ typedef enum EngWorkerEvent {
     ENG_WORKER_HISTOGRAM,
     ENG_WORKER_POINT_ENDED, /* with a status: unsupported, failed or wrong */
     ENG_WORKER_DONE,        /* all rounds over; says how it sampled */
-    ENG_WORKER_READY        /* paced ones only: warm, waits to be told */
+    ENG_WORKER_READY,       /* paced ones only: warm, waits to be told */
+    ENG_WORKER_TRACED       /* traced passes only: all samples of the point are taken */
 } EngWorkerEvent;
 
 typedef struct EngWorkerHistogram {

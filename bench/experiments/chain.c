@@ -11,9 +11,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/nvtx.h"
 #include "bench/experiments/axes.h"
 #include "bench/experiments/inputs.h"
 #include "bench/experiments/shape.h"
+#include "bench/experiments/stages.h"
 #include "bench/experiments/support.h"
 #include "bench/experiments/windows.h"
 
@@ -28,17 +30,6 @@
 static const char *const g_words_variant[] = {"portable", "best", "fused", NULL};
 static const EngOp g_apart[] = {ENG_OP_HASH, ENG_OP_GATHER, ENG_OP_PROJECT, ENG_OP_GATE};
 static const EngOp g_fused[] = {ENG_OP_HASH, ENG_OP_LOOKUP, ENG_OP_GATE};
-/* Kernels of all variants but `portable`, in order of preference: the first that is there and takes
- * the shape. */
-enum { CANDIDATES = 4 };
-static const char *const g_best[ENG_OP_COUNT][CANDIDATES] = {
-    [ENG_OP_HASH] = {"avx512_ifma", "avx512", "avx2", "portable"},
-    [ENG_OP_GATHER] = {"avx512", "avx2", "portable"},
-    [ENG_OP_PROJECT] = {"avx512", "onednn_bf16", "onednn_f32", "portable"},
-    [ENG_OP_LOOKUP] = {"avx512_fused"},
-    [ENG_OP_GATE] = {"avx512", "avx2", "portable"}};
-static const char *const g_portable[CANDIDATES] = {"portable"};
-
 static const EngAxisDef g_axes[] = {
     ENG_AXES_TABLE,
     ENG_AXIS_TOKENS_DEF("64", "tokens per call"),
@@ -71,6 +62,7 @@ typedef struct State {
     int64_t *rows; /* of one window */
     uint8_t *x, *x_scales;
     uint16_t *kv, *states, *q_weight, *k_weight;
+    float *gates;                            /* of the last traced run */
     int64_t stage_ns[KEPT_RUNS][MAX_STAGES]; /* of the last runs, a ring */
     int64_t runs;
     uint64_t seed;
@@ -84,63 +76,6 @@ static int stages_of(const EngPoint *point, const EngOp **ops)
     *ops = fused ? g_fused : g_apart;
     return fused ? (int)(sizeof g_fused / sizeof *g_fused)
                  : (int)(sizeof g_apart / sizeof *g_apart);
-}
-
-static EngProblem problem_of(const EngPoint *point, const EngShape *shape, EngOp op)
-{
-    EngProblem problem = {.op = op, .threads = shape->threads};
-    switch (op) {
-    case ENG_OP_HASH:
-        problem.u.hash = (EngHashProblem){.address = &shape->address, .max_tokens = shape->tokens};
-        break;
-    case ENG_OP_GATHER:
-        problem.u.gather = (EngGatherProblem){.table = eng_shape_table(shape),
-                                              .columns = shape->columns,
-                                              .tokens = shape->tokens,
-                                              .out = ENG_FP8};
-        break;
-    case ENG_OP_PROJECT:
-        problem.u.project = (EngProjectProblem){.tokens = shape->tokens,
-                                                .n = (int)shape->n,
-                                                .k = (int)shape->k,
-                                                .x = ENG_FP8,
-                                                .weights = ENG_FP8,
-                                                .out = ENG_BF16};
-        break;
-    case ENG_OP_LOOKUP:
-        problem.u.lookup = (EngLookupProblem){.table = eng_shape_table(shape),
-                                              .columns = shape->columns,
-                                              .tokens = shape->tokens,
-                                              .n = (int)shape->n,
-                                              .weights = ENG_FP8,
-                                              .out = ENG_BF16};
-        break;
-    default:
-        problem.u.gate = (EngGateProblem){
-            .tokens = shape->tokens,
-            .streams = shape->streams,
-            .hidden = shape->hidden,
-            .formula = (EngGateFormula)eng_gate_formula_parse(eng_point_word(point, "formula")),
-            .eps = shape->preset.gate_eps};
-    }
-    return problem;
-}
-
-/* ENG_UNSUPPORTED with the last candidate's reason when none fits. */
-static EngStatus choose_kernel(const EngPoint *point, const EngShape *shape, EngOp op,
-                               const EngKernel **kernel, EngErr *err)
-{
-    bool portable = !strcmp(eng_point_word(point, "variant"), "portable");
-    const char *const *names = portable ? g_portable : g_best[op];
-    EngProblem problem = problem_of(point, shape, op);
-    EngStatus status = ENG_FAIL(err, ENG_UNSUPPORTED, "no %s kernel", eng_op_name(op));
-    for (int i = 0; i < CANDIDATES && names[i]; i++) {
-        *kernel = eng_kernel_find(op, names[i]);
-        if (!*kernel) continue;
-        status = eng_kernel_supports(*kernel, &problem, err);
-        if (!status) return ENG_OK;
-    }
-    return status;
 }
 
 static EngStatus check(const EngPoint *point, EngErr *why)
@@ -160,7 +95,7 @@ static EngStatus check(const EngPoint *point, EngErr *why)
     const EngOp *ops;
     int n = stages_of(point, &ops);
     for (int i = 0; !status && i < n; i++)
-        status = choose_kernel(point, &shape, ops[i], &kernel, why);
+        status = eng_stage_kernel(point, &shape, ops[i], &kernel, why);
     return status;
 }
 
@@ -203,6 +138,7 @@ static void teardown(void *opaque)
     eng_free(state->x);
     eng_free(state->x_scales);
     eng_free(state->kv);
+    eng_free(state->gates);
     eng_free(state->states);
     eng_free(state->q_weight);
     eng_free(state->k_weight);
@@ -222,6 +158,7 @@ static EngStatus allocate(State *state, EngErr *err)
         {(void **)&state->x, tokens, k},
         {(void **)&state->x_scales, tokens, k / ENG_SCALE_GROUP},
         {(void **)&state->kv, tokens, 2 * n},
+        {(void **)&state->gates, tokens, (size_t)shape->streams * sizeof(float)},
         {(void **)&state->states, tokens, 2 * width},
         {(void **)&state->q_weight, width, 2},
         {(void **)&state->k_weight, width, 2},
@@ -265,8 +202,8 @@ static EngStatus open_stage(State *state, const EngBench *bench, const EngPoint 
     const EngKernel *kernel;
     const uint8_t *w = NULL, *w_scales = NULL;
     EngOp op = state->ops[stage];
-    EngProblem problem = problem_of(point, shape, op);
-    EngStatus status = choose_kernel(point, shape, op, &kernel, err);
+    EngProblem problem = eng_stage_problem(point, shape, op);
+    EngStatus status = eng_stage_kernel(point, shape, op, &kernel, err);
     if (!status && (op == ENG_OP_PROJECT || op == ENG_OP_LOOKUP))
         status = eng_resources_weights(bench->resources, (int)shape->n, (int)shape->k, &w,
                                        &w_scales, err);
@@ -285,7 +222,9 @@ static EngStatus open_stage(State *state, const EngBench *bench, const EngPoint 
         problem.u.gate.q_weight = state->q_weight;
         problem.u.gate.k_weight = state->k_weight;
     }
-    return eng_runner_open(&state->stages[stage], kernel, &problem, err);
+    EngStatus opened = eng_runner_open(&state->stages[stage], kernel, &problem, err);
+    state->stages[stage].layer = op == ENG_OP_HASH ? -1 : shape->layer;
+    return opened;
 }
 
 static EngStatus open_stages(State *state, const EngBench *bench, const EngPoint *point,
@@ -353,17 +292,23 @@ static EngStatus run(void *opaque, EngErr *err)
 {
     State *state = opaque;
     EngArgs args[ENG_OP_COUNT];
+    EngStatus status = ENG_OK;
     fill_args(state, eng_windows_next(&state->windows), args);
+    if (eng_nvtx_on) args[ENG_OP_GATE].u.gate.gates = state->gates;
+    eng_nvtx_push(ENG_RANGE_LAYER, (EngRangeInfo){.tokens = state->shape.tokens,
+                                                  .layer = state->shape.layer,
+                                                  .step = eng_nvtx_step});
     int64_t *stage_ns = state->stage_ns[state->runs++ % KEPT_RUNS];
     int64_t before = eng_now_ns();
-    for (int i = 0; i < state->n_stages; i++) {
-        EngStatus status = eng_runner_run(&state->stages[i], &args[state->ops[i]], err);
-        if (status) return status;
+    for (int i = 0; i < state->n_stages && !status; i++) {
+        status = eng_runner_run(&state->stages[i], &args[state->ops[i]], err);
         int64_t now = eng_now_ns();
         stage_ns[i] = now - before;
         before = now;
     }
-    return ENG_OK;
+    if (!status) eng_mark_saturated(state->gates, state->shape.tokens * state->shape.streams);
+    eng_nvtx_pop();
+    return status;
 }
 
 static EngStatus check_stage(State *state, int stage, const EngArgs *args, EngCheck *sum,

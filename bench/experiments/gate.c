@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/nvtx.h"
 #include "base/rng.h"
 #include "bench/experiments/axes.h"
 #include "bench/experiments/inputs.h"
@@ -270,6 +271,7 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
         problem.u.gate.k_weight = state->k_weight;
         status = eng_point_settings(point, kernel, &problem, err);
         if (!status) status = eng_runner_open(&state->runner, kernel, &problem, err);
+        if (!status) state->runner.layer = state->shape.layer;
     }
     if (!status && !eng_kernel_unchecked(kernel)) status = gather_stats(state, err);
     if (status)
@@ -285,9 +287,16 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
 static EngStatus run(void *opaque, EngErr *err)
 {
     State *state = opaque;
-    EngArgs args = timed_args(state, state->next);
+    int64_t window = state->next, n = state->shape.tokens * state->shape.streams;
+    EngArgs args = timed_args(state, window);
     if (state->rotates) state->next = state->next + 1 == state->windows ? 0 : state->next + 1;
-    return eng_runner_run(&state->runner, &args, err);
+    eng_nvtx_push(ENG_RANGE_LAYER, (EngRangeInfo){.tokens = state->shape.tokens,
+                                                  .layer = state->shape.layer,
+                                                  .step = eng_nvtx_step});
+    EngStatus status = eng_runner_run(&state->runner, &args, err);
+    if (state->gates) eng_mark_saturated(state->gates + window * n, n);
+    eng_nvtx_pop();
+    return status;
 }
 
 /* One window with every third token masked: those must keep their bits. */

@@ -175,6 +175,7 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
         status = eng_point_settings(point, kernel, &problem, err);
         if (!status) status = allocate_output(state, problem.u.gather.out, err);
         if (!status) status = eng_runner_open(&state->runner, kernel, &problem, err);
+        if (!status) state->runner.layer = state->shape.layer;
     }
     if (status) {
         teardown(state);

@@ -153,6 +153,7 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
             status = eng_resources_weights(bench->resources, p->n, (int)shape->k, &p->w,
                                            &p->w_scales, err);
         if (!status) status = eng_runner_open(&state->runner, kernel, &problem, err);
+        if (!status) state->runner.layer = state->shape.layer;
     }
     if (status)
         teardown(state);

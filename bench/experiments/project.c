@@ -171,6 +171,7 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
                              eng_dtype_bytes(problem.u.project.out, 1), "projection output", err);
         if (!status) status = setup_weights(state, bench, &problem.u.project, err);
         if (!status) status = eng_runner_open(&state->runner, kernel, &problem, err);
+        if (!status) state->runner.layer = state->shape.layer;
     }
     if (status)
         teardown(state);

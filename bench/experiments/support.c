@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nvtx.h"
 #include "bench/experiments/shape.h"
 
 EngStatus eng_runner_open(EngRunner *runner, const EngKernel *kernel, const EngProblem *problem,
@@ -17,8 +18,13 @@ EngStatus eng_runner_open(EngRunner *runner, const EngKernel *kernel, const EngP
     runner->problem = *problem;
     /* From here on a failed create is the kernel's: it leaves no state behind. */
     if (kernel->create) status = kernel->create(&runner->problem, &runner->state, err);
-    if (!status) runner->kernel = kernel;
-    return status;
+    if (status) return status;
+    EngCost cost = {0};
+    runner->kernel = kernel;
+    runner->layer = -1;
+    if (kernel->cost) kernel->cost(&runner->problem, &cost);
+    runner->bytes = (int64_t)(cost.read_bytes + cost.write_bytes);
+    return ENG_OK;
 }
 
 void eng_runner_close(EngRunner *runner)
@@ -27,9 +33,50 @@ void eng_runner_close(EngRunner *runner)
     memset(runner, 0, sizeof *runner);
 }
 
+_Static_assert((int)ENG_RANGE_HASH == (int)ENG_OP_HASH &&
+                   (int)ENG_RANGE_LOOKUP == (int)ENG_OP_LOOKUP &&
+                   (int)ENG_RANGE_FETCH == (int)ENG_OP_COUNT,
+               "ranges of operations are numbered as in the registry");
+
+static int64_t tokens_of(const EngProblem *problem)
+{
+    switch (problem->op) {
+    case ENG_OP_HASH:
+        return problem->u.hash.max_tokens;
+    case ENG_OP_GATHER:
+        return problem->u.gather.tokens;
+    case ENG_OP_PROJECT:
+        return problem->u.project.tokens;
+    case ENG_OP_GATE:
+        return problem->u.gate.tokens;
+    case ENG_OP_CONV:
+        return problem->u.conv.tokens;
+    case ENG_OP_LOOKUP:
+        return problem->u.lookup.tokens;
+    default:
+        return -1;
+    }
+}
+
 EngStatus eng_runner_run(const EngRunner *runner, const EngArgs *args, EngErr *err)
 {
-    return runner->kernel->run(runner->state, &runner->problem, args, err);
+    if (!eng_nvtx_on) return runner->kernel->run(runner->state, &runner->problem, args, err);
+    eng_nvtx_push((EngRange)runner->kernel->op,
+                  (EngRangeInfo){.tokens = tokens_of(&runner->problem),
+                                 .layer = runner->layer,
+                                 .bytes = runner->bytes,
+                                 .step = eng_nvtx_step});
+    EngStatus status = runner->kernel->run(runner->state, &runner->problem, args, err);
+    eng_nvtx_pop();
+    return status;
+}
+
+void eng_mark_saturated(const float *gates, int64_t n)
+{
+    int64_t saturated = 0;
+    if (!eng_nvtx_on) return;
+    for (int64_t i = 0; i < n; i++) saturated += gates[i] <= 0.05f || gates[i] >= 0.95f;
+    eng_nvtx_mark_value("saturated", (double)saturated / (double)n);
 }
 
 void eng_runner_cost(const EngRunner *runner, double *flops, double *moved_bytes)

@@ -11,6 +11,8 @@ typedef struct EngRunner {
     const EngKernel *kernel;
     EngProblem problem;
     void *state;
+    int layer;     /* of the model, for traces; -1 (as opened): none, or several */
+    int64_t bytes; /* moved by one run, for traces */
 } EngRunner;
 
 /* supports(), then create(). ENG_UNSUPPORTED with the kernel's reason. */
@@ -19,7 +21,12 @@ EngStatus eng_runner_open(EngRunner *runner, const EngKernel *kernel, const EngP
 void eng_runner_close(EngRunner *runner); /* accepts an empty one */
 /* What one run must do, from its shape alone: arithmetic, and bytes read and written together. */
 void eng_runner_cost(const EngRunner *runner, double *flops, double *moved_bytes);
+/* Runs the kernel, inside a range of its operation's name while anybody listens (base/nvtx.h). */
 EngStatus eng_runner_run(const EngRunner *runner, const EngArgs *args, EngErr *err);
+
+/* The share of gates (of `n`) at most 0.05 or at least 0.95, as a mark "saturated". Only while
+ * anybody listens. */
+void eng_mark_saturated(const float *gates, int64_t n);
 
 /* A roof without `checked` moves bytes and computes nothing: no oracle applies. */
 bool eng_kernel_unchecked(const EngKernel *kernel);
