@@ -40,6 +40,9 @@ static void watch_signals(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
+#define TEXT_OF(x) #x
+#define TEXT(x)    TEXT_OF(x)
+
 static EngStatus read_sweep(EngCli *cli, const char *what, EngSweep **sweep, EngErr *err)
 {
     static const EngCatalog catalog = {.experiments = &eng_experiments, .kernels = eng_kernels};
@@ -301,12 +304,12 @@ static EngStatus run_sweeps(EngCli *cli, EngSweep *const *sweeps, int n, EngErr 
                              .argc = eng_cli_argc(cli),
                              .interrupted = &g_interrupted};
     int empty = 0, bad = 0;
-    watch_signals();
-    EngStatus status = eng_db_open(options.db_path, ENG_DB_RUN, &options.db, err);
-    for (int i = 0; i < n && !status; i++) {
     EngTracer *tracer = eng_point_tracer_create(eng_cli_argv(cli), ENG_VERSION);
     if (!tracer) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a tracer");
     options.tracer = tracer;
+    watch_signals();
+    EngStatus status = eng_db_open(options.db_path, ENG_DB_RUN, &options.db, err);
+    for (int i = 0; i < n && !status; i++) {
         EngRunResult result = {0};
         int code = 0;
         status = eng_run_sweep(sweeps[i], &options, &result, err);
@@ -320,10 +323,10 @@ static EngStatus run_sweeps(EngCli *cli, EngSweep *const *sweeps, int n, EngErr 
         empty += code == 5;
     }
     eng_db_close(options.db);
+    eng_point_tracer_destroy(tracer);
     if (bad)
         eng_cli_exit_with(cli, 2);
     else if (empty == n)
-    eng_point_tracer_destroy(tracer);
         eng_cli_exit_with(cli, 5);
     return status;
 }
@@ -365,12 +368,12 @@ static const EngOption g_options[] = {
      .repeat = true,
      .help = "kernels of your own as further variants (docs/tune.md, include/engram/plugin.h)"},
     {.name = "fresh", .help = "measure again what the database holds already"},
-    {.name = "dry-run", .help = "print points, blocks and estimated time; measure nothing"},
-};
-
     {.name = "trace",
      .help = "after its timed samples, trace each measured point: 20 more samples (or -a trace=N),"
              " traces/<point>.sqlite beside the database (docs/trace.md)"},
+    {.name = "dry-run", .help = "print points, blocks and estimated time; measure nothing"},
+};
+
 const EngVerb eng_verb_run = {
     .name = "run",
     .operands = "(SWEEP_FILE | EXPERIMENT)...",

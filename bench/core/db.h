@@ -205,7 +205,8 @@ EngStatus eng_db_put_histogram(EngDb *db, const EngSampleId *id, const char *nam
 /* The roof of one shape of a block (replaces). clock: "cpu" or "wall". */
 EngStatus eng_db_put_roof(EngDb *db, const char *block_id, const char *roof_point_key,
                           const char *clock, const char *tuned_json, EngErr *err);
-/* A file of a point; path as seen from the database's folder. One of each kind per point and block. */
+/* A file of a point; path as seen from the database's folder. One of each kind per point and block.
+ */
 EngStatus eng_db_put_artifact(EngDb *db, const EngSampleId *id, const char *kind, const char *path,
                               int64_t bytes, const char *sha256, EngErr *err);
 /* Whether a point of a block was measured (or has its samples) and has no artifact "trace" yet. */

@@ -19,15 +19,14 @@
 
 const EngSweepSettings eng_sweep_defaults = {.pairs = 10, .segments = 3, .budget_ms = 0, .seed = 1};
 
-static const char *const setting_keys[] = {"pairs", "segments",  "budget_ms",
-                                           "seed",  "precision", "settled",
-                                           "trace"};
+static const char *const setting_keys[] = {"pairs",     "segments", "budget_ms", "seed",
+                                           "precision", "settled",  "trace"};
 #define N_SETTINGS 7
-static const char *const section_keys[] = {"zip",       "where", "compare",   "pairs",  "segments",
+static const char *const section_keys[] = {"zip",       "where", "compare",   "pairs",   "segments",
                                            "budget_ms", "seed",  "precision", "settled", "trace"};
 #define N_SECTION_KEYS 10
-static const char *const sweep_keys[] = {"name",      "question", "pairs",     "segments",
-                                         "budget_ms", "seed",     "precision", "settled", "trace"};
+static const char *const sweep_keys[] = {"name", "question",  "pairs",   "segments", "budget_ms",
+                                         "seed", "precision", "settled", "trace"};
 #define N_SWEEP_KEYS 9
 
 static bool is_one_of(const char *key, const char *const *keys, int n)

@@ -26,7 +26,8 @@ typedef struct EngWorkerTask {
     bool paced;
     int64_t inner; /* fixed inner iterations, the same for workers that are compared; 0: sized */
     int skip;      /* untimed samples before the first, at most 50 ms of them */
-    /* A traced pass: `pairs` samples of one run each, one point after the other, no verification. */
+    /* A traced pass: `pairs` samples of one run each, one point after the other, no verification.
+     */
     const EngTracer *tracer;
 } EngWorkerTask;
 
