@@ -173,6 +173,7 @@ static void add_streams(EngStr *out, const Origin *origin)
 static void add_commands(EngRender *render, EngStr *out, const char *name)
 {
     const EngReportRequest *request = render->request;
+    bool traces = *eng_reportdb_traces(render->db);
     EngStr text = {0};
     eng_str_printf(
         &text,
@@ -180,11 +181,13 @@ static void add_commands(EngRender *render, EngStr *out, const char *name)
         "(cd '%s' && gnuplot %s.gp)\n"
         "# the data, from the database\n"
         "sqlite3 -readonly '%s' '.param set :run \"'\"'%s'\"'\"' '.mode tabs' '.headers on' "
-        "'.nullvalue NaN' '.read %s/%s.sql'\n"
+        "'.nullvalue NaN' %s%s%s'.read %s/%s.sql'\n"
         "# the whole report\n"
         "engram report %s --db='%s' --run=%s --out='%s'",
-        request->out_dir, name, request->db_path, eng_reportdb_run_id(render->db), request->out_dir,
-        name, request->name, request->db_path, eng_reportdb_run_id(render->db), request->out_dir);
+        request->out_dir, name, request->db_path, eng_reportdb_run_id(render->db),
+        traces ? "'.read " : "", traces ? request->out_dir : "", traces ? "/traces.sql' " : "",
+        request->out_dir, name, request->name, request->db_path, eng_reportdb_run_id(render->db),
+        request->out_dir);
     eng_str_add(out, "<pre><code>");
     if (text.text) eng_page_escape(out, text.text);
     eng_str_add(out, "</code></pre>\n");

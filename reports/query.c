@@ -12,12 +12,14 @@
 #include "base/str.h"
 #include "bench/core/db.h"
 #include "bench/core/db_knee.h"
+#include "reports/traces.h"
 #include "bench/core/db_runs.h"
 
 struct EngReportDb {
     EngDb *db;
     sqlite3 *sql; /* db's handle */
     char run_id[64];
+    EngStr traces; /* how trace_events was made, "" without traces */
 };
 
 /* ---- results
@@ -215,6 +217,7 @@ EngStatus eng_reportdb_open(const char *path, const char *run, EngReportDb **out
     if (!status) status = eng_db_run_named(db->db, run, db->run_id, err);
     if (!status) status = shadow_summary(db, path, err);
     if (!status) status = eng_db_make_knee_view(db->db, err);
+    if (!status) status = eng_traces_attach(db->sql, path, db->run_id, &db->traces, err);
     if (status)
         eng_reportdb_close(db);
     else
@@ -226,7 +229,13 @@ void eng_reportdb_close(EngReportDb *db)
 {
     if (!db) return;
     eng_db_close(db->db);
+    eng_str_free(&db->traces);
     eng_free(db);
+}
+
+const char *eng_reportdb_traces(const EngReportDb *db)
+{
+    return db->traces.text ? db->traces.text : "";
 }
 
 const char *eng_reportdb_run_id(const EngReportDb *db)

@@ -18,6 +18,8 @@ typedef struct EngReportDb EngReportDb;
 EngStatus eng_reportdb_open(const char *path, const char *run, EngReportDb **out, EngErr *err);
 void eng_reportdb_close(EngReportDb *db);
 const char *eng_reportdb_run_id(const EngReportDb *db);
+/* Statements that made the table trace_events (reports/traces.h); "" when the run has no traces. */
+const char *eng_reportdb_traces(const EngReportDb *db);
 
 /* Rows as text. Numbers are the shortest that read back to the same value; NULL cells are NULL
  * pointers. */

@@ -123,7 +123,12 @@ static EngStatus prepare_folder(EngRender *render, EngErr *err)
     if (status) return status;
     out = eng_arena_printf(render->arena, "%s/style.gp", render->request->out_dir);
     if (!out) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory");
-    return eng_file_write(out, style, strlen(style), err);
+    status = eng_file_write(out, style, strlen(style), err);
+    const char *traces = eng_reportdb_traces(render->db);
+    if (status || !*traces) return status;
+    out = eng_arena_printf(render->arena, "%s/traces.sql", render->request->out_dir);
+    if (!out) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory");
+    return eng_file_write(out, traces, strlen(traces), err);
 }
 
 static void count_figures(const EngRender *render, EngReportDone *done)
