@@ -270,8 +270,8 @@ static EngStatus refuse_second_client(EngErr *err)
 static EngStatus refused(const EngCupti *cupti, const char *what, CUptiResult result, EngErr *err)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-    EngStatus status = ENG_FAIL(err, ENG_NO_DEVICE, "CUPTI refuses %s: %s%s", what,
-                                eng_cupti_result_name(&cupti->api, result),
+    EngStatus status = ENG_FAIL(err, ENG_NO_DEVICE, "CUPTI %u refuses %s: %s%s", cupti->api.version,
+                                what, eng_cupti_result_name(&cupti->api, result),
                                 driver ? "" : " (no NVIDIA driver: libcuda.so.1 is not there)");
     if (driver) dlclose(driver);
     return status;

@@ -106,6 +106,9 @@ static EngStatus refuse_lost(EngReader *r)
                            "SELECT text FROM DIAGNOSTIC_EVENT WHERE severity IN (2, 3) AND"
                            " (text LIKE '%dropped%' OR text LIKE '%lost %' OR text LIKE '% lost%')"
                            " LIMIT 1");
+    if (!status && !*text) /* of a trace of ours */
+        status = ask(r, "ENGRAM_DROPS", &text,
+                     "SELECT n || ' ' || what FROM ENGRAM_DROPS WHERE n > 0 LIMIT 1");
     if (status || !*text) return status;
     return ENG_FAIL(r->err, ENG_BAD_DATA,
                     "%s: records were lost while it was recorded (\"%.160s\")", r->t->path, text);

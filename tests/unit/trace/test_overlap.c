@@ -154,8 +154,8 @@ static void test_copies(void **state)
         " (1065000, 2065000) AND streamId = 7");
     EngTrace *t = opened(path);
     EngEngine e = engine_of(t, &options);
-    assert_fetch(&e.overlap.fetches[0], 0, 1, 50, 32,
-                 1 - 32.0 / 50); /* 75 .. 77, read again to 87 */
+    assert_fetch(&e.overlap.fetches[0], 0, 1, 50, 35, 0.3); /* until the projection, at 80 */
+    assert_int_equal(e.overlap.fetches[0].wait_ns[ENG_WAIT_COPY], 5000);
     eng_engine_free(&e);
     options.patterns[ENG_CLASS_LOOKUP] = "memcpy host-to-device";
     options.n_layers = 1;
