@@ -190,7 +190,7 @@ static void test_refusals(void **state)
     g_fake->refused_kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
     g_fake->refusal = CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
     assert_refused(&g_options, ENG_NO_DEVICE,
-                   "CUPTI refuses CONCURRENT_KERNEL: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES");
+                   "refuses CONCURRENT_KERNEL: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES");
     renew(NULL);
     g_fake->refuse_callbacks = true;
     assert_refused(&g_options, ENG_NO_DEVICE, "refuses buffers");
