@@ -1,6 +1,9 @@
-/* Hash as one would write it first: every order mixed anew, a division for every row, one thread.
- * What the other variants are compared with. */
+/* Hash as one would write it first: every order mixed anew, a division for every row. What the
+ * other variants are compared with. */
+#include "kernels/cpu/common.h"
 #include "kernels/cpu/hash.h"
+
+#include <omp.h>
 
 static void hash_position(const EngAddress *address, const EngHashBatch *batch, int64_t sequence,
                           int64_t t, int layer, int64_t *rows)
@@ -20,28 +23,34 @@ static void hash_position(const EngAddress *address, const EngHashBatch *batch, 
     }
 }
 
+static void hash_range(const EngAddress *address, const EngHashBatch *batch, int64_t from,
+                       int64_t to)
+{
+    int64_t *rows = batch->args->rows;
+    int64_t s = from < to ? eng_cpu_hash_sequence_at(batch, from) : 0;
+    for (int64_t t = from; t < to; t++) {
+        while (batch->starts[s + 1] <= t) s++;
+        for (int layer = 0; layer < address->n_layers; layer++)
+            hash_position(address, batch, s, t, layer,
+                          rows + (t * address->n_layers + layer) * address->n_columns);
+    }
+}
+
 static EngStatus run(void *state, const EngProblem *problem, const EngArgs *args, EngErr *err)
 {
     (void)state;
     const EngAddress *address = problem->u.hash.address;
+    int threads = problem->threads;
     EngHashBatch batch;
     EngStatus status = eng_cpu_hash_batch(problem, &args->u.hash, &batch, err);
     if (status) return status;
-    int64_t *rows = args->u.hash.rows;
-    for (int64_t s = 0; s < batch.n_seqs; s++)
-        for (int64_t t = batch.starts[s]; t < batch.starts[s + 1] && t < batch.end; t++)
-            for (int layer = 0; layer < address->n_layers; layer++)
-                hash_position(address, &batch, s, t, layer,
-                              rows + (t * address->n_layers + layer) * address->n_columns);
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+        int64_t from, to;
+        eng_cpu_share(batch.end, omp_get_num_threads(), omp_get_thread_num(), &from, &to);
+        hash_range(address, &batch, from, to);
+    }
     return ENG_OK;
-}
-
-static EngStatus supports(const EngProblem *problem, EngErr *why)
-{
-    EngStatus status = eng_cpu_hash_supports(problem, why);
-    if (!status && problem->threads != 1)
-        status = ENG_FAIL(why, ENG_UNSUPPORTED, "one thread only");
-    return status;
 }
 
 const EngKernel eng_cpu_hash_naive = {
@@ -49,8 +58,8 @@ const EngKernel eng_cpu_hash_naive = {
     .name = "naive",
     .backend = ENG_CPU,
     .checked = true,
-    .summary = "one mix per order, one division per row, one thread",
-    .supports = supports,
+    .summary = "one mix per order, one division per row",
+    .supports = eng_cpu_hash_supports,
     .cost = eng_cpu_hash_cost,
     .run = run,
 };

@@ -9,7 +9,8 @@ peak = exists('P_records') && P_records > 0 ? P_max : NaN
 set logscale xy 10
 set format x '%g'
 set format y '%g'
-set xrange [X_min / 2:(X_max * 3 > 3 * peak / bandwidth ? X_max * 3 : 3 * peak / bandwidth)]
+ridge = bandwidth == bandwidth && peak == peak ? peak / bandwidth : 0
+set xrange [X_min / 2:3 * (X_max > ridge ? X_max : ridge)]
 set yrange [Y_min / 3:*]
 set xlabel 'arithmetic intensity (flop per byte that must move)'
 set ylabel 'arithmetic per CPU time (GFLOP/s)'
