@@ -8,6 +8,8 @@
 #include "bench/trace/engine.h"
 #include "bench/trace/perfetto.h"
 
+const char fixtures_source[] = ENG_SOURCE_DIR, fixtures_shared[] = ENG_SHARED_DIR;
+
 static EngErr g_err;
 static const int64_t g_layers[] = {1, 14};
 

@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+const char fixtures_source[] = ENG_SOURCE_DIR, fixtures_shared[] = ENG_SHARED_DIR;
+
 static EngErr g_err;
 
 static const EngTraceEvent *find(const EngTrace *t, EngTraceWhat what, const char *name, int nth)

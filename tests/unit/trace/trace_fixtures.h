@@ -17,6 +17,9 @@
 #include "base/mem.h"
 #include "bench/trace/reader.h"
 
+/* The test that includes this defines them: folders of the sources and of the shared data. */
+extern const char fixtures_source[], fixtures_shared[];
+
 static char g_folder[64];
 
 static inline int fixtures_make(void **state)
@@ -25,8 +28,8 @@ static inline int fixtures_make(void **state)
     char command[256];
     snprintf(g_folder, sizeof g_folder, "/tmp/test_trace_XXXXXX");
     if (!mkdtemp(g_folder)) return -1;
-    snprintf(command, sizeof command, "python3 " ENG_SOURCE_DIR "/tests/oracle/nsys_fixtures.py %s",
-             g_folder);
+    snprintf(command, sizeof command, "python3 %s/tests/oracle/nsys_fixtures.py %s",
+             fixtures_source, g_folder);
     return system(command);
 }
 
@@ -80,7 +83,8 @@ static inline EngTrace *opened(const char *path)
 /* The real export, NULL (and the test skipped) where the shared folder is not beside the clone. */
 static inline const char *real_export(void)
 {
-    static const char path[] = ENG_SHARED_DIR "/data/nsys/h100_2gpu_train.sqlite";
+    static char path[512];
+    snprintf(path, sizeof path, "%s/data/nsys/h100_2gpu_train.sqlite", fixtures_shared);
     if (eng_file_exists(path)) return path;
     print_message("skip: no shared data\n");
     return NULL;

@@ -1,0 +1,119 @@
+/* The report `trace`: from a trace file attached to an invented database, and what happens when the
+ * file is gone or is none. */
+#include "tests/unit/reports/fixture.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "reports/render.h"
+
+static char g_dir[64];
+
+static char *in_dir(const char *name)
+{
+    static char paths[8][256];
+    static int next;
+    char *path = paths[next++ % 8];
+    snprintf(path, 256, "%s/%s", g_dir, name);
+    return path;
+}
+
+/* A run with one traced point; its trace is the script's steps.sqlite under the given name. */
+static void make_database(const char *db, const char *trace)
+{
+    Fixture f;
+    fixture_open(&f, db);
+    f.samples = 8;
+    fixture_run(&f, "33330000aaaa", "2026-01-03T00:00:00Z");
+    fixture_gate(&f);
+    fixture_block(&f, "step");
+    fixture_point(&f, "step", "portable", false, 0, NULL, "\"tokens\":16");
+    if (trace)
+        fixture_sql(&f, "INSERT INTO artifacts VALUES ('a', '%q', '%q', 'trace', '%q', 1, 'x')",
+                    f.block, f.key, trace);
+    fixture_close(&f);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    char command[256];
+    snprintf(g_dir, sizeof g_dir, "/tmp/test_trace_report_XXXXXX");
+    if (!mkdtemp(g_dir)) return -1;
+    snprintf(command, sizeof command,
+             "python3 " ENG_SOURCE_DIR "/tests/oracle/nsys_fixtures.py %s/traces", g_dir);
+    return system(command);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", g_dir);
+    return system(command);
+}
+
+static char *render(const char *db, const char *out, int drawn, int empty)
+{
+    EngReportRequest request = {"trace", db, "latest", out, ENG_SOURCE_DIR "/reports"};
+    EngReportDone done;
+    EngErr err = {0};
+    char page[256], *text = NULL;
+    if (eng_report_render(&request, &done, &err)) fail_msg("%s", err.text);
+    assert_int_equal(done.n_figures, drawn);
+    assert_int_equal(done.n_empty, empty);
+    snprintf(page, sizeof page, "%s/index.html", out);
+    if (eng_file_read(page, &text, NULL, &err)) fail_msg("%s", err.text);
+    return text;
+}
+
+static void assert_has(const char *text, const char *part)
+{
+    if (!strstr(text, part)) fail_msg("the page does not say '%s'", part);
+}
+
+static void test_traced(void **state)
+{
+    (void)state;
+    make_database(in_dir("full.db"), "traces/steps.sqlite"); /* paths start at the database */
+    char *page = render(in_dir("full.db"), in_dir("full"), 5, 0);
+    assert_has(page,
+               "Step 3 takes 500 us. Layer 1: rows are read for 100 us, the consumer waits 20 us");
+    assert_has(page, "compute: 47 gaps, 6000 us in all, the longest 592 us");
+    assert_has(page, "layer 14: 44.8 % on average, 40.0 to 49.5 %; 64 marks in 8 steps");
+    assert_has(page, "<td class=\"number\">0.750</td>"); /* hidden, layer 1 */
+    assert_has(page, "holds no imported trace");
+    assert_has(page, "traces.sql");
+    eng_free(page);
+    /* What the page says to type gives the rows that were drawn. */
+    char command[1024];
+    snprintf(command, sizeof command,
+             "command -v sqlite3 >/dev/null || exit 0; sqlite3 -readonly %s '.param set :run "
+             "\"'\"'33330000aaaa'\"'\"' '.mode tabs' '.headers on' '.nullvalue NaN' '.read "
+             "%s/traces.sql' '.read %s/gaps.sql' | diff - %s/gaps.dat",
+             in_dir("full.db"), in_dir("full"), in_dir("full"), in_dir("full"));
+    assert_int_equal(system(command), 0);
+}
+
+static void test_without(void **state)
+{
+    (void)state;
+    static const char *const traces[] = {NULL, "traces/nowhere.sqlite",
+                                         "traces/not_an_export.sqlite"};
+    for (int i = 0; i < 3; i++) {
+        char db[32], out[32];
+        snprintf(db, sizeof db, "without%d.db", i);
+        snprintf(out, sizeof out, "without%d", i);
+        make_database(in_dir(db), traces[i]);
+        char *page = render(in_dir(db), in_dir(out), 2, 3); /* gates are in the database */
+        assert_has(page, "No point of this run was traced");
+        assert_null(strstr(page, "traces.sql"));
+        eng_free(page);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_traced),
+                                       cmocka_unit_test(test_without)};
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
