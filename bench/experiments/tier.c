@@ -64,6 +64,7 @@ static const EngMetricDef g_metrics[] = {
 typedef enum Residency { WARM = 0, COLD, AS_FOUND } Residency;
 
 typedef struct State {
+    struct State *next; /* of this worker's points */
     EngShape shape;
     EngStoreSpec spec;
     Residency residency;
@@ -77,6 +78,8 @@ typedef struct State {
     EngIoReading before;
     double resident_share;
 } State;
+
+static State *g_states; /* of this process: a worker */
 
 static EngStatus resolve(const EngPoint *point, EngShape *shape, EngStoreSpec *spec, EngErr *err)
 {
@@ -125,6 +128,9 @@ static void teardown(void *opaque)
 {
     State *state = opaque;
     if (!state) return;
+    State **link = &g_states;
+    while (*link && *link != state) link = &(*link)->next;
+    if (*link) *link = state->next;
     eng_store_destroy(state->store);
     eng_windows_destroy(&state->windows);
     eng_free(state->rows);
@@ -202,8 +208,17 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
         return status;
     }
     state->resident_share = NAN;
+    state->next = g_states;
+    g_states = state;
     *out = state;
     return ENG_OK;
+}
+
+/* A page that any handle of this process has mapped stays in the page cache. */
+static EngStatus make_cold(const State *state, double *share, EngErr *err)
+{
+    for (State *s = g_states; s; s = s->next) eng_store_release(s->store);
+    return eng_residency_drop(state->path, COLD_SHARE, share, err);
 }
 
 static EngStatus prepare(void *opaque, EngErr *err)
@@ -212,8 +227,7 @@ static EngStatus prepare(void *opaque, EngErr *err)
     double *share = &state->resident_share;
     EngStatus status = ENG_OK;
     if (state->residency == COLD) {
-        eng_store_release(state->store);
-        status = eng_residency_drop(state->path, COLD_SHARE, share, err);
+        status = make_cold(state, share, err);
     } else if (state->spec.kind != ENG_STORE_MEMORY) {
         status = eng_residency_share(state->path, 0, 0, share, err);
         if (!status && state->residency == WARM && *share < WARM_SHARE)
@@ -300,8 +314,6 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     values[17] = (double)now.rss_bytes;
     values[18] = (double)now.file_rss_bytes;
     values[19] = (double)now.cached_bytes;
-    /* Others of the block may want the file cold. */
-    if (state->residency == COLD) eng_store_release(state->store);
 }
 
 const EngExperiment eng_experiment_tier = {
