@@ -9,6 +9,7 @@
 #include "bench/experiments/axes.h"
 #include "bench/experiments/shape.h"
 #include "bench/experiments/support.h"
+#include "bench/experiments/table_pages.h"
 #include "bench/experiments/windows.h"
 
 #define EST_NS_PER_ROW      60.0 /* a row of far memory, prefetched */
@@ -17,6 +18,7 @@
 #define MAX_VERIFIED_TOKENS 128
 
 static const char *const g_words_out[] = {"bf16", "f32", "fp8", NULL};
+static const char *const g_words_pages[] = {"2m", "4k", "1g", NULL};
 
 static const EngAxisDef g_axes[] = {
     ENG_AXES_TABLE,
@@ -24,6 +26,9 @@ static const EngAxisDef g_axes[] = {
     ENG_AXIS_CORPUS_DEF,
     {"out", ENG_AXIS_WORD, "bf16", "", 0, 0, g_words_out,
      "type of the output; fp8: values and scales copied undecoded"},
+    {"pages", ENG_AXIS_WORD, "2m", "", 0, 0, g_words_pages,
+     "page size of the table; 2m: transparent huge pages, as many as are granted (metric "
+     "huge_share); else a copy of it, made by each worker"},
     ENG_AXIS_THREADS_DEF,
     ENG_AXIS_CACHE_DEF,
     ENG_AXIS_VARIANT_DEF("gather"),
@@ -46,6 +51,10 @@ static const EngMetricDef g_metrics[] = {
     {"huge_share", "", 0, "none", "share of the table's values on huge pages"},
 };
 
+/* `engram tune gather` searches the page size, too. */
+static const EngTunableAxis g_tunables[] = {
+    {"threads", ENG_TUNE_CORES}, {"pin", NULL}, {"pages", "2m,4k"}, {NULL, NULL}};
+
 typedef struct State {
     EngShape shape;
     EngRunner runner;
@@ -55,8 +64,14 @@ typedef struct State {
     uint8_t *out_scales;
     size_t output_bytes;
     EngRowBytes bytes;
+    EngTablePages *pages; /* NULL: the table is the arena's */
     double huge_share;
 } State;
+
+static EngPageKind pages_of(const EngPoint *point)
+{
+    return (EngPageKind)eng_page_kind_parse(eng_point_word(point, "pages"));
+}
 
 static EngProblem problem_of(const EngPoint *point, const EngShape *shape, EngTable table)
 {
@@ -100,6 +115,12 @@ static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
                       .max_tokens = shape.tokens,
                       .private_bytes = rows * ((size_t)windows * sizeof(int64_t) + SETUP_BYTES +
                                                (size_t)shape.row_dims * sizeof(float))};
+    if (pages_of(point) == ENG_PAGES_HUGE) return ENG_OK;
+    EngTable table = eng_shape_table(&shape);
+    need->shared_bytes = shape.table_value_bytes +
+                         (size_t)table.rows * eng_row_scale_bytes(table.format, table.row_dims);
+    need->shared_id = ((uint64_t)1 << 63) | (uint64_t)need->shared_bytes << 6 |
+                      (uint64_t)table.format << 2 | (uint64_t)pages_of(point);
     return ENG_OK;
 }
 
@@ -117,6 +138,7 @@ static void teardown(void *opaque)
     if (!state) return;
     eng_runner_close(&state->runner);
     eng_windows_destroy(&state->windows);
+    eng_table_pages_drop(state->pages);
     eng_free(state->rows);
     eng_free(state->out);
     eng_free(state->out_scales);
@@ -169,6 +191,10 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
     if (!status)
         status = eng_resources_table(bench->resources, shape->row_format, shape->row_dims,
                                      shape->address.rows[0], &table, err);
+    if (!status && pages_of(point) != ENG_PAGES_HUGE) {
+        status = eng_table_pages_take(&table, pages_of(point), &state->pages, err);
+        if (!status) table = state->pages->table;
+    }
     if (!status) status = setup_rows(state, bench, point, &table, err);
     if (!status) {
         EngProblem problem = problem_of(point, shape, table);
@@ -182,7 +208,8 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
         return status;
     }
     const EngTableArena *arena = eng_resources_arena(bench->resources);
-    state->huge_share = (double)arena->huge_bytes / (double)arena->value_bytes;
+    state->huge_share = state->pages ? state->pages->huge_share
+                                     : (double)arena->huge_bytes / (double)arena->value_bytes;
     *out = state;
     return ENG_OK;
 }
@@ -256,7 +283,7 @@ const EngExperiment eng_experiment_gather = {
     .metrics = g_metrics,
     .n_metrics = sizeof g_metrics / sizeof *g_metrics,
     .op = ENG_OP_GATHER,
-    .tunables = eng_tunable_placement,
+    .tunables = g_tunables,
     .check = check,
     .need = need,
     .estimate_ns = estimate_ns,

@@ -62,6 +62,8 @@ static const EngMetricDef g_metrics[] = {
     {"lines", "", 0, "none", "lines in the working set"},
 };
 
+static const EngTunableAxis g_tunables[] = {{"pages", "4k,2m"}, {"pin", NULL}, {NULL, NULL}};
+
 typedef enum Access { ACCESS_CHAINS, ACCESS_READ, ACCESS_ROOF } Access;
 
 typedef struct Config {
@@ -415,6 +417,7 @@ const EngExperiment eng_experiment_ladder = {
     .metrics = g_metrics,
     .n_metrics = sizeof g_metrics / sizeof *g_metrics,
     .op = -1,
+    .tunables = g_tunables,
     .check = check,
     .need = need,
     .estimate_ns = estimate_ns,
