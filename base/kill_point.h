@@ -5,7 +5,8 @@
  *
  * Places: plan (a point enters the ledger), sample (a sample is half written), commit (before and
  * after each commit of a transaction), merge (a row is brought in), write (a piece of a file is
- * written), rename (a whole file has not got its name yet). */
+ * written), rename (a whole file has not got its name yet), trace (in the writing of a trace file
+ * and of its row). */
 #ifndef ENG_BASE_KILL_POINT_H
 #define ENG_BASE_KILL_POINT_H
 

@@ -14,6 +14,7 @@
 #include "bench/core/machine.h"
 #include "bench/core/stream.h"
 #include "bench/trace/cupti.h"
+#include "bench/trace/hook.h"
 #include "kernels/address/preset.h"
 #include "kernels/address/tokmap.h"
 #include "kernels/store/memory.h"
@@ -98,6 +99,8 @@ static int check_cpu(const EngMachine *machine)
                      "bytes and misses are modelled, not counted");
     missing += check(!access("/dev/nvidia0", R_OK), "an NVIDIA GPU",
                      "the cuda backend is skipped (no device)");
+    const char *refusal = eng_hook_refusal();
+    missing += check(!refusal, "ranges in traces (NVTX)", refusal ? refusal : "");
     char text[600];
     EngErr err = {0};
     EngStatus status = eng_cupti_probe(text, sizeof text, &err);

@@ -119,7 +119,8 @@ static EngStatus read_counts(EngDb *db, EngArena *arena, EngRunStatus *out, EngE
     "  FROM segments s WHERE s.block_id = b.block_id AND s.ended_utc IS NOT NULL) AS wall,"        \
     " max(b.estimate_ns, 1e6 * (SELECT count(*) FROM block_points p WHERE p.block_id = b.block_id" \
     "  AND coalesce(p.outcome, '') <> 'skipped')) * b.segments_wanted * b.pairs_wanted AS cost,"   \
-    " (SELECT count(*) FROM samples s WHERE s.block_id = b.block_id) * 1.0 / max(1,"               \
+    " (SELECT count(*) FROM samples s WHERE s.block_id = b.block_id AND s.traced = 0) * 1.0 / "    \
+    "max(1,"                                                                                       \
     "  (SELECT count(*) FROM block_points p WHERE p.block_id = b.block_id"                         \
     "   AND coalesce(p.outcome, '') <> 'skipped') * b.segments_wanted * b.pairs_wanted) AS part,"  \
     " (SELECT count(*) FROM segments s WHERE s.block_id = b.block_id AND s.state = 'done'),"       \
@@ -247,9 +248,9 @@ static EngStatus read_points(EngDb *db, sqlite3_stmt *statement, EngArena *arena
 #define STATUS_POINT                                                                               \
     "SELECT p.point_key, p.experiment, p.variant, p.axes_json, bp.outcome, bp.reason,"             \
     " (SELECT count(*) FROM samples s WHERE s.block_id = l.block_id"                               \
-    "  AND s.point_key = l.point_key) AS n,"                                                       \
+    "  AND s.point_key = l.point_key AND s.traced = 0) AS n,"                                      \
     " (SELECT coalesce(sum(wall_ns), 0) FROM samples s WHERE s.block_id = l.block_id"              \
-    "  AND s.point_key = l.point_key) AS wall"                                                     \
+    "  AND s.point_key = l.point_key AND s.traced = 0) AS wall"                                    \
     " FROM run_points l JOIN points p USING (point_key)"                                           \
     " JOIN block_points bp USING (block_id, point_key) WHERE l.run_id = ?"
 

@@ -109,6 +109,27 @@ done
 kills[random]=$random
 run broken.db || fail "the last run: $(cat run.err)"
 
+# ---- in a trace: no half file, and the run goes on to the same points ----
+traced=(run step -a preset=laptop -a corpus=uniform -a rows=2^8 -a tokens=2 -a pairs=2 -a segments=1 --trace)
+if "$engram" trace record --overhead >run.txt 2>&1; then
+    "$engram" "${traced[@]}" --db=unbroken/t.db --data="$dir" >run.txt 2>run.err || fail "trace: $(cat run.err)"
+    # Moments: the file is there, each of its rows, four around its name, two around its row in the database.
+    last=$((13 + $(sqlite3 unbroken/traces/*.sqlite 'SELECT count(*) FROM NVTX_EVENTS')))
+    for i in 1 2 20 100 $((last - 6)) $((last - 5)) $((last - 4)) $((last - 3)) $((last - 2)) $((last - 1)) "$last"; do
+        quiet at trace:"$i" "$engram" "${traced[@]}" --db=traced/t.db --data="$dir"
+        whole traced/t.db trace
+        for f in traced/traces/*.sqlite; do
+            [ ! -e "$f" ] || [ "$(sqlite3 "$f" 'PRAGMA integrity_check')" = ok ] || fail "trace kill $i: half a file"
+        done
+    done
+    "$engram" "${traced[@]}" --db=traced/t.db --data="$dir" >run.txt 2>run.err || fail "after kills in traces: $(cat run.err)"
+    [ "$(sqlite3 traced/t.db "SELECT count(*) FROM artifacts")" = 1 ] || fail "the point has no trace after kills"
+    [ "$(ls traced/traces)" = "$(sqlite3 traced/t.db "SELECT substr(path, 8) FROM artifacts")" ] ||
+        fail "kills in traces left: $(ls traced/traces)"
+else
+    kills[trace]=8 # built without the NVTX headers: no traces
+fi
+
 # ---- the same points as unbroken, none twice, all pairs whole ----
 points() {
     sqlite3 "$1" "SELECT p.point_key, b.outcome, p.axes_json, count(DISTINCT r.block_id) FROM run_points r
@@ -184,7 +205,7 @@ done
 # `trace` joins the list below ----
 
 total=0
-for what in plan sample commit torn random merge; do
+for what in plan sample commit torn random merge trace; do
     [ "${kills[$what]:-0}" -ge 8 ] || fail "only ${kills[$what]:-0} kills in $what"
     total=$((total + kills[$what]))
 done
