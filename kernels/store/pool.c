@@ -79,10 +79,22 @@ static void *work(void *arg)
     return NULL;
 }
 
+int eng_pool_start_thread(pthread_t *id, const pthread_attr_t *attr, void *(*body)(void *),
+                          void *arg)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGSEGV);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(id, attr, body, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+
 EngStatus eng_pool_create(int threads, EngPool **out, EngErr *err)
 {
     EngPool *pool = NULL;
-    sigset_t all, before;
     EngStatus status = eng_alloc_or((void **)&pool, 1, sizeof *pool, "reading threads", err);
     if (status) return status;
     pool->threads = threads;
@@ -92,21 +104,15 @@ EngStatus eng_pool_create(int threads, EngPool **out, EngErr *err)
     if (threads > 1)
         status = eng_alloc_or((void **)&pool->workers, (size_t)threads - 1, sizeof *pool->workers,
                               "reading threads", err);
-    /* Signals are for the program's own threads, but for those that a fault raises. */
-    sigfillset(&all);
-    sigdelset(&all, SIGBUS);
-    sigdelset(&all, SIGSEGV);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (int i = 0; i < threads - 1 && !status; i++) {
         pool->workers[i] = (Worker){.pool = pool, .thread = i + 1};
-        int failed = pthread_create(&pool->workers[i].id, NULL, work, &pool->workers[i]);
+        int failed = eng_pool_start_thread(&pool->workers[i].id, NULL, work, &pool->workers[i]);
         if (failed)
             status = ENG_FAIL(err, ENG_NO_MEMORY, "cannot start reading thread %d of %d: %s", i + 2,
                               threads, strerror(failed));
         else
             pool->started++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (status) {
         eng_pool_destroy(pool);
         return status;

@@ -4,6 +4,7 @@
 #ifndef ENG_KERNELS_STORE_POOL_H
 #define ENG_KERNELS_STORE_POOL_H
 
+#include <pthread.h>
 #include <stdint.h>
 #include <engram/status.h>
 
@@ -22,5 +23,10 @@ EngStatus eng_pool_run(EngPool *pool, int64_t n, int64_t chunk, EngPoolBody body
 /* A chunk that gives every thread several, and is worth fetching: n / (4 threads), 1 to 64. */
 int64_t eng_pool_chunk(const EngPool *pool, int64_t n);
 int eng_pool_threads(const EngPool *pool);
+
+/* pthread_create() for threads that read: signals are left to the program's own threads, but for
+ * those that a fault raises. */
+int eng_pool_start_thread(pthread_t *id, const pthread_attr_t *attr, void *(*body)(void *),
+                          void *arg);
 
 #endif
