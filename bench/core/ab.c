@@ -272,6 +272,18 @@ static EngStatus split_plan(EngAb *ab, EngPlan *plan, EngPlanBlock *blocks, EngP
     return status;
 }
 
+/* As for a plain run: what memory leaves nothing of is an error, not an empty table. */
+static EngStatus check_any_fits(const EngAb *ab, EngErr *err)
+{
+    const char *refused = NULL;
+    for (int i = 0; i < ab->n_points; i++) {
+        if (ab->points[i].outcome != ENG_OUTCOME_SKIPPED) return ENG_OK;
+        if (strstr(ab->points[i].reason, " bytes of memory")) refused = ab->points[i].reason;
+    }
+    if (!refused) return ENG_OK;
+    return ENG_FAIL(err, ENG_NO_MEMORY, "no point fits this machine: %s", refused);
+}
+
 static EngStatus planned(void *context, EngSession *session, EngErr *err)
 {
     EngAb *ab = context;
@@ -288,6 +300,7 @@ static EngStatus planned(void *context, EngSession *session, EngErr *err)
     ab->compared = eng_arena_alloc(ab->arena, n * sizeof *ab->compared);
     if (!blocks || !points || !ab->points || !ab->compared) return no_memory(err);
     EngStatus status = split_plan(ab, plan, blocks, points, err);
+    if (!status) status = check_any_fits(ab, err);
     return status ? status : eng_plan_settings_key(plan, err);
 }
 

@@ -50,6 +50,14 @@ sqlite=$(command -v sqlite3) && {
 expect 3 'mine .*slower' ab old.so slow.so gather "${point[@]}" --segments=30
 expect 0 ' 0 slower' ab old.so same.so gather "${point[@]}"
 
+# ---- memory: three workers share the table, each has the rest for itself ----
+point=(-a corpus=synthetic -a rows=1024 -a heads=2)
+export ENG_MEMORY_BYTES=60000000
+expect 0 'skipped +needs [0-9]+ bytes of memory \(table and weights [0-9]+, shared by 3 workers, and [0-9]+ in each\)' \
+    ab old.so same.so gather "${point[@]}" -a tokens=64,4096 --segments=6 --pairs=2
+expect 7 'no point fits this machine: needs [0-9]+ bytes' ab old.so same.so gather "${point[@]}" -a tokens=4096
+unset ENG_MEMORY_BYTES
+
 # ---- refusals ----
 expect 6 'no such file or folder' ab old.so gone.so gather
 expect 6 'neither libengram_kernels.so nor CMakeCache.txt' ab old.so "$work" gather
