@@ -98,9 +98,9 @@ static EngStatus check(const EngBackboneConfig *c, EngErr *err)
                         "backbone: heads=%d, kv_heads=%d, head_dim=%d: kv_heads must divide heads "
                         "and head_dim be even",
                         c->heads, c->kv_heads, c->head_dim);
-    if (c->dtype != ENG_F32 && c->dtype != ENG_BF16)
-        return ENG_FAIL(err, ENG_USAGE, "backbone: dtype=%s: f32 or bf16",
-                        eng_dtype_name(c->dtype) ? eng_dtype_name(c->dtype) : "?");
+    if ((c->dtype != ENG_F32 && c->dtype != ENG_BF16) ||
+        (c->stream_dtype != ENG_F32 && c->stream_dtype != ENG_BF16))
+        return ENG_FAIL(err, ENG_USAGE, "backbone: dtype and stream_dtype are f32 or bf16");
     return ENG_OK;
 }
 
@@ -130,7 +130,7 @@ static int list_buffers(EngBackbone *b, Buffer list[MAX_BUFFERS])
     int64_t longest = larger(c->max_len, patches), vision = patches ? c->vision_hidden : 0;
     Buffer all[] = {
         {(void **)&b->lengths, c->max_seqs, 1, sizeof *b->lengths},
-        {&b->streams, t * c->streams, d, eng_dtype_bytes(c->dtype, 1)},
+        {&b->streams, t * c->streams, d, eng_dtype_bytes(c->stream_dtype, 1)},
         {(void **)&b->x, t, d, sizeof(float)},
         /* the rest is for computing */
         {(void **)&b->cache, (int64_t)c->layers * c->max_seqs * 2 * kv, c->max_len, sizeof(float)},
@@ -350,7 +350,11 @@ static EngStatus check_step(const EngBackbone *b, const EngBackboneStep *step, E
 
 static void spin(int64_t ns)
 {
-    for (int64_t end = eng_now_ns() + ns; eng_now_ns() < end;) __builtin_ia32_pause();
+    for (int64_t end = eng_now_ns() + ns; eng_now_ns() < end;) {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+    }
 }
 
 static void embed(EngBackbone *b, const EngBackboneStep *step)

@@ -67,8 +67,8 @@ typedef enum EngActivation {
 typedef struct EngBackboneHooks {
     void *context;
     /* Before layer `layer` (from 0) computes: fetch rows, write Engram's output back to `streams`
-     * [tokens, streams, hidden], f32 or bf16 as dtype says, where the next read sees it. A failure
-     * ends the pass. */
+     * [tokens, streams, hidden], f32 or bf16 as stream_dtype says, where the next read sees it. A
+     * failure ends the pass. */
     EngStatus (*before_layer)(void *context, const EngBackboneStep *step, int layer, void *streams,
                               EngErr *err);
     void (*activation)(void *context, int layer, EngActivation what, int index, const void *data,
@@ -85,7 +85,8 @@ typedef struct EngBackboneConfig {
     int sinkhorn_iters;
     int vocab;
     bool tied_head;
-    EngDtype dtype;      /* F32, or BF16: products and streams */
+    EngDtype dtype;        /* of products: F32 or BF16 */
+    EngDtype stream_dtype; /* of the residual streams: F32, or BF16 as the gate kernels take them */
     int distinct_layers; /* layer l has the weights of l % distinct_layers; 0: all have their own */
     int threads;
     int64_t max_tokens; /* of one pass */

@@ -51,14 +51,14 @@ static void finish_mix(float *mix, int n, float scale, const float *gain, const 
 static const float *widen(const EngBackbone *b, int64_t token, int64_t rows, float *copy)
 {
     int64_t width = (int64_t)b->config.streams * b->config.hidden;
-    if (b->config.dtype == ENG_F32) return (const float *)b->streams + token * width;
+    if (b->config.stream_dtype == ENG_F32) return (const float *)b->streams + token * width;
     eng_from_bf16((const uint16_t *)b->streams + token * width, copy, (size_t)(rows * width));
     return copy;
 }
 
 static void store(EngBackbone *b, int64_t at, const float *from, int64_t n)
 {
-    if (b->config.dtype == ENG_F32)
+    if (b->config.stream_dtype == ENG_F32)
         memcpy((float *)b->streams + at, from, (size_t)n * sizeof *from);
     else
         eng_to_bf16(from, (uint16_t *)b->streams + at, (size_t)n);
@@ -95,7 +95,7 @@ EngStatus eng_mhc_read(EngBackbone *b, int layer, bool moe, int64_t tokens, EngE
     const EngBackboneConfig *c = &b->config;
     if (c->streams == 1) {
         size_t n = (size_t)tokens * (size_t)c->hidden;
-        if (c->dtype == ENG_F32)
+        if (c->stream_dtype == ENG_F32)
             memcpy(b->x, b->streams, n * sizeof *b->x);
         else
             eng_from_bf16(b->streams, b->x, n);

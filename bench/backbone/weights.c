@@ -206,7 +206,7 @@ EngStatus eng_weights_create(const EngBackboneConfig *config, EngWeightStore *st
                               "weights", err);
         if (status) break;
         Fill fill = {config, (EngWeight)what, store->bytes[what]};
-        eng_parallel_for(copies, config->threads, fill_copy, &fill);
+        eng_parallel_for(copies, 0, fill_copy, &fill);
     }
     return status;
 }

@@ -27,7 +27,7 @@ static inline EngBackboneConfig small_config(int streams, EngDtype dtype)
     c.layers = 2, c.hidden = 9, c.streams = streams;
     c.heads = 3, c.kv_heads = 1, c.head_dim = 6;
     c.experts = 5, c.top_k = 2, c.expert_width = 7, c.route_scale = 1.5f;
-    c.vocab = 11, c.dtype = dtype;
+    c.vocab = 11, c.dtype = c.stream_dtype = dtype;
     c.max_tokens = 70, c.max_seqs = 3, c.max_len = 90;
     c.seed = 3;
     return c;

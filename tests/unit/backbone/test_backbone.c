@@ -284,7 +284,7 @@ static void test_shapes(void **state)
         {offsetof(EngBackboneConfig, top_k), 6, "top_k=6"},
         {offsetof(EngBackboneConfig, top_k), 0, "top_k=0"},
         {offsetof(EngBackboneConfig, vocab), 0, "vocab=0"},
-        {offsetof(EngBackboneConfig, dtype), ENG_FP8, "dtype=fp8"},
+        {offsetof(EngBackboneConfig, dtype), ENG_FP8, "f32 or bf16"},
         {offsetof(EngBackboneConfig, distinct_layers), 3, "distinct_layers=3"},
         {offsetof(EngBackboneConfig, threads), 0, "threads=0"},
         {offsetof(EngBackboneConfig, max_seqs), 0, "max_seqs=0"},

@@ -28,7 +28,8 @@ static void keep(void *context, int layer, EngActivation what, int index, const 
 {
     Capture *capture = context;
     size_t size = 4;
-    if ((what == ENG_ACT_STREAMS || what == ENG_ACT_STREAMS_OUT) && capture->c->dtype == ENG_BF16)
+    if ((what == ENG_ACT_STREAMS || what == ENG_ACT_STREAMS_OUT) &&
+        capture->c->stream_dtype == ENG_BF16)
         size = 2;
     if (what == ENG_ACT_VISION_IN || what == ENG_ACT_VISION_QKV || what == ENG_ACT_VISION_OUT)
         layer = index; /* checked by known answers alone */
@@ -106,7 +107,7 @@ static double *streams_of(const Capture *capture, int layer, EngActivation what)
     double *out = malloc((size_t)n * sizeof *out);
     assert_non_null(array->data);
     for (int64_t i = 0; i < n; i++)
-        out[i] = capture->c->dtype == ENG_F32
+        out[i] = capture->c->stream_dtype == ENG_F32
                      ? (double)((const float *)array->data)[i]
                      : (double)float_of_bf16(((const uint16_t *)array->data)[i]);
     return out;
@@ -150,7 +151,9 @@ static void check_read(const Capture *capture, int layer, bool moe, const double
     int64_t rows = capture->of[layer][to].rows, n = c->streams, d = c->hidden, m = n * (n + 2);
     double *mix = malloc((size_t)(rows * m) * sizeof *mix);
     double *x = calloc((size_t)(rows * d), sizeof *x);
-    double limit = c->dtype == ENG_F32 ? 3e-6 : moe ? 1e-2 : 3e-6; /* moe: h was rounded by us */
+    double limit = c->stream_dtype == ENG_F32 ? 3e-6
+                   : moe                      ? 1e-2
+                                              : 3e-6; /* moe: h was rounded by us */
     if (n > 1) {
         double *w = weight(capture, moe ? ENG_W_MOE_MIX : ENG_W_ATTN_MIX, layer, 0);
         double *bias = weight(capture, moe ? ENG_W_MOE_MIX_BIAS : ENG_W_ATTN_MIX_BIAS, layer, 0);
@@ -198,7 +201,7 @@ static void check_streams(const Capture *capture, int layer, EngActivation what,
     double *got = streams_of(capture, layer, what);
     float *narrow = malloc((size_t)n * sizeof *narrow);
     for (int64_t i = 0; i < n; i++) narrow[i] = (float)got[i];
-    assert_close("streams", narrow, want, n, capture->c->dtype == ENG_F32 ? 2e-6 : 1e-2);
+    assert_close("streams", narrow, want, n, capture->c->stream_dtype == ENG_F32 ? 2e-6 : 1e-2);
     free(got), free(narrow);
 }
 
@@ -411,6 +414,12 @@ static void test_bf16(void **state)
     (void)state;
     for (int streams = 1; streams <= 4; streams += 3)
         check_backbone(small_config(streams, ENG_BF16));
+    EngBackboneConfig c = small_config(4, ENG_F32); /* bf16 streams around f32 products */
+    c.stream_dtype = ENG_BF16;
+    check_backbone(c);
+    c = small_config(1, ENG_BF16);
+    c.stream_dtype = ENG_F32;
+    check_backbone(c);
 }
 
 /* One head group each, several shared experts, none, all experts chosen, no experts, no rounds of
