@@ -1,5 +1,7 @@
 /* engram doctor: this machine and its libraries, what is missing and what that costs. */
 #include <jansson.h>
+#include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,7 @@
 #include "base/str.h"
 #include "bench/cli/verbs.h"
 #include "bench/core/db_knee.h"
+#include "bench/core/evidence.h"
 #include "bench/core/machine.h"
 #include "bench/core/stream.h"
 #include "bench/trace/cupti.h"
@@ -76,6 +79,9 @@ static void print_machine(const EngMachine *machine, const EngBuild *build, cons
     print_knee(db, machine->machine_id);
     json_t *json = json_loads(machine->description_json, 0, NULL), *word;
     size_t i;
+    printf("  topology: %lld cores, %lld NUMA nodes\n",
+           (long long)json_integer_value(json_object_get(json, "cores")),
+           (long long)json_integer_value(json_object_get(json, "numa_nodes")));
     printf("  instruction sets:");
     json_array_foreach(json_object_get(json, "instruction_sets"), i, word)
         printf(" %s", json_string_value(word));
@@ -106,6 +112,23 @@ static int check_cpu(const EngMachine *machine)
     EngStatus status = eng_cupti_probe(text, sizeof text, &err);
     if (!status) printf("  ok       traces of GPU work: CUPTI %s\n", text);
     return missing + (status ? check(false, "traces of GPU work", err.text) : 0);
+}
+
+/* What each worker lifetime can note about its surroundings. */
+static int check_evidence(void)
+{
+    EngEvidence now;
+    unsigned cpu, node;
+    int missing = 0;
+    eng_evidence_read(&now);
+    printf("\nevidence stored with numbers\n");
+    missing += check(!isnan(now.mhz), "clock frequency", "a slower clock looks like slower code");
+    missing += check(now.throttles >= 0, "thermal throttling",
+                     "the kernel does not show it: a hot processor looks like slower code");
+    missing += check(now.steal_ticks >= 0, "stolen time",
+                     "what other guests take of wall time is not told");
+    missing += check(!getcpu(&cpu, &node), "NUMA node of a worker", "remote memory is not told");
+    return missing;
 }
 
 static int check_tokmap(const char *data_dir)
@@ -174,6 +197,7 @@ static EngStatus run(EngCli *cli, EngErr *err)
     if (!status) {
         print_machine(&machine, &build, eng_cli_text(cli, "db"));
         missing += check_cpu(&machine);
+        missing += check_evidence();
         missing += check_data(eng_cli_text(cli, "data"));
         missing += check_tools(eng_cli_text(cli, "db"));
         if (missing)

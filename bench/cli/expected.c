@@ -9,12 +9,12 @@
 #include "bench/core/db_expectation.h"
 #include "bench/experiments/experiments.h"
 
-#define NAME_BYTES 35 /* of a point: the table is to fit 100 columns */
+#define NAME_BYTES 30 /* of a point: the table is to fit 100 columns */
 
 typedef struct Line {
     const EngSummaryRow *row; /* the point's first */
     char axes[256];
-    double measured_us, percent_of_roof;
+    double measured_us;
     EngExpectation expected;
 } Line;
 
@@ -54,7 +54,6 @@ static EngStatus collect(EngDb *db, const char *run_id, const EngRateTable *rate
         if (status || !line->expected.term) continue;
         line->row = &rows[i];
         line->measured_us = isnan(facts.cpu_us) ? facts.wall_us : facts.cpu_us;
-        line->percent_of_roof = facts.percent_of_roof;
         eng_axes_text(&eng_experiments, rows[i].experiment, rows[i].axes_json, line->axes,
                       sizeof line->axes);
         ++*n_lines;
@@ -81,9 +80,8 @@ static void name_of(const Line *lines, int n, int of, char out[128])
         for (int i = 0; i < n && shared; i++)
             shared = strcmp(lines[i].row->experiment, lines[of].row->experiment) ||
                      has_word(lines[i].axes, word, length);
-        if (!shared && used + length + 1 < 64) {
+        if (!shared && used + length + 1 < 64)
             used += (size_t)snprintf(out + used, 128 - used, " %.*s", (int)length, word);
-        }
     }
     eng_variant_text(lines[of].row->axes_json, variant, sizeof variant);
     if (*variant) snprintf(out + used, 128 - used, " %s", variant);
@@ -92,13 +90,10 @@ static void name_of(const Line *lines, int n, int of, char out[128])
 
 static EngStatus print_lines(const Line *lines, int n, EngErr *err)
 {
-    static const EngTableColumn columns[] = {{"point", false},
-                                             {"us", true},
-                                             {"expected", true},
-                                             {"% roof", true},
-                                             {"because of", false}};
+    static const EngTableColumn columns[] = {
+        {"point", false}, {"us", true}, {"expected", true}, {"because of", false}};
     EngTextTable *table;
-    EngStatus status = eng_table_create(&table, columns, 5, err);
+    EngStatus status = eng_table_create(&table, columns, 4, err);
     if (status) return status;
     for (int i = 0; i < n; i++) {
         char name[128];
@@ -106,10 +101,6 @@ static EngStatus print_lines(const Line *lines, int n, EngErr *err)
         eng_table_text(table, name);
         eng_table_number(table, lines[i].measured_us);
         eng_table_number(table, lines[i].expected.expected_ns * 1e-3);
-        if (isnan(lines[i].percent_of_roof))
-            eng_table_text(table, "");
-        else
-            eng_table_printf(table, "%.0f", lines[i].percent_of_roof);
         eng_table_text(table, lines[i].expected.why);
     }
     printf("\n");

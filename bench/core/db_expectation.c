@@ -24,8 +24,8 @@ struct EngRateTable {
 };
 
 /* Loads: the best number of chains at each size, that is the rate of independent single lines.
- * Streams: the best pass. Products: the best of all, roofs included. Medians come from the
- * view, runs that own a point found twice give it twice. */
+ * Streams: reading, which most of these kernels do most. Products: the best of all, roofs included.
+ * Medians come from the view, runs that own a point found twice give it twice. */
 #define RATES                                                                                      \
     " FROM points p CROSS JOIN v_summary v ON v.point_key = p.point_key"                           \
     " WHERE p.machine_id = ?1 AND p.kind = 'measured' AND v.outcome = 'measured' AND ("            \
@@ -33,7 +33,8 @@ struct EngRateTable {
     "  AND p.axes_json ->> '$.access' GLOB 'chains*' AND p.axes_json ->> '$.line' = '64'"          \
     "  AND p.axes_json ->> '$.pages' IN ('2m', "                                                   \
     "'4k'))"                                                                                       \
-    " OR (p.experiment = 'stream' AND v.metric = 'gbps')"                                          \
+    " OR (p.experiment = 'stream' AND v.metric = 'gbps'"                                           \
+    "  AND coalesce(p.axes_json ->> '$.pass', 'read') = 'read')"                                   \
     " OR (p.experiment = 'project' AND v.metric = 'gflops'))"
 #define RATE_ROWS                                                                                  \
     "SELECT CASE p.experiment WHEN 'stream' THEN 2 WHEN 'project' THEN 3"                          \

@@ -2,6 +2,7 @@
 #include "bench/core/expectation.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 
 const char *eng_term_name(EngTerm term)
@@ -38,25 +39,30 @@ static const char *label_of(EngTerm term)
 }
 
 /* Slower than expected: what may explain it, and in which term's name. */
-static const char *explain_slow(const EngWork *work, const EngRoofWork *roof, double measured_ns,
-                                const EngExpectation *e, EngTerm *term)
+static void explain_slow(const EngWork *work, const EngRoofWork *roof, double measured_ns,
+                         const EngExpectation *e, EngTerm *term, char *out, size_t size)
 {
     const double *t = e->terms_ns;
-    double sum = 0;
+    double sum = 0, of_roof = e->term == ENG_TERM_ROOF ? 1 : t[ENG_TERM_ROOF] / e->expected_ns;
+    double beyond = measured_ns / t[ENG_TERM_ROOF];
+    bool same_bytes = roof->ns > 0 && !(work->moved_bytes < roof->moved_bytes * 0.95);
     for (int i = ENG_TERM_BYTES; i <= ENG_TERM_LATENCY; i++) sum += isnan(t[i]) ? 0 : t[i];
     if (!(work->huge_share > 0.9) && t[ENG_TERM_PAGES] > e->expected_ns &&
         near(measured_ns / t[ENG_TERM_PAGES])) {
         *term = ENG_TERM_PAGES;
-        return "; page walks (counted)";
-    }
-    if (e->term != ENG_TERM_ROOF && near(measured_ns / t[ENG_TERM_ROOF])) return "; so is its roof";
-    if (sum > e->expected_ns * ENG_EXPECT_THRESHOLD && near(measured_ns / sum))
-        return "; terms one after the other";
-    if (roof->ns > 0 && work->moved_bytes >= roof->moved_bytes * 0.95) {
+        snprintf(out, size, "; page walks (counted)");
+    } else if (of_roof > ENG_EXPECT_THRESHOLD && near(beyond)) {
+        snprintf(out, size, "; so is its roof");
+    } else if (sum > e->expected_ns * ENG_EXPECT_THRESHOLD && near(measured_ns / sum)) {
+        snprintf(out, size, "; terms one after the other");
+    } else if (of_roof > ENG_EXPECT_THRESHOLD && beyond > 1 && same_bytes) {
+        snprintf(out, size, "; roof %.2g x, then flops (modelled)", of_roof);
+    } else if (same_bytes) {
         *term = ENG_TERM_FLOPS;
-        return "; arithmetic (flops, modelled)";
+        snprintf(out, size, "; flops (modelled)");
+    } else {
+        snprintf(out, size, "; no term explains it");
     }
-    return "; no term explains it";
 }
 
 static const char *explain_fast(EngTerm term)
@@ -87,14 +93,17 @@ void eng_expect(const EngWork *work, const EngRates *rates, double measured_ns,
     if (!out->term) return;
     out->ratio = measured_ns / out->expected_ns;
     EngTerm term = out->term;
-    const char *more = !(out->ratio > 0) || near(out->ratio) ? NULL
-                       : out->ratio > 1 ? explain_slow(work, roof, measured_ns, out, &term)
-                                        : explain_fast(term);
-    if (more)
+    char more[64] = "";
+    if (!(out->ratio > 0) || near(out->ratio)) {
+        snprintf(out->why, sizeof out->why, "%s (%s)", eng_term_name(term), label_of(term));
+    } else {
+        if (out->ratio > 1)
+            explain_slow(work, roof, measured_ns, out, &term, more, sizeof more);
+        else
+            snprintf(more, sizeof more, "%s", explain_fast(term));
         snprintf(out->why, sizeof out->why, "%.2g x %s (%s)%s", out->ratio,
                  eng_term_name(out->term), label_of(out->term), more);
-    else
-        snprintf(out->why, sizeof out->why, "%s (%s)", eng_term_name(term), label_of(term));
+    }
     out->term = term;
     out->counted = term == ENG_TERM_LATENCY || term == ENG_TERM_PAGES;
 }

@@ -54,6 +54,9 @@ done
 [ "$(count "SELECT count(DISTINCT metric) FROM sample_values WHERE metric IN ('counter_page_faults',
     'counter_switches')")" = 2 ] || fail "samples without faults and switches"
 
+expect 0 '(ok|missing) +thermal throttling' doctor --db=a.db
+expect 0 'topology: [0-9]+ cores, [0-9]+ NUMA nodes' doctor --db=a.db
+
 # ---- caches ----
 expect 0 'cache=cold .*measured' run gather "${tiny[@]}" -a rows=101 -a tokens=2 -a cache=rotate,warm,cold -a pairs=2 \
     -a segments=1
@@ -65,9 +68,9 @@ expect 0 'cache=cold .*measured' run gather "${tiny[@]}" -a rows=101 -a tokens=2
     fail "not one lifetime flushed"
 
 # ---- what was expected of each point ----
-expect 0 '^point +us +expected +% roof +because of$' run gather "${tiny[@]}" -a rows=101 -a tokens=2 -a pairs=6 \
+expect 0 '^point +us +expected +because of$' run gather "${tiny[@]}" -a rows=101 -a tokens=2 -a pairs=6 \
     -a segments=1
-expect 0 'gather portable .*(roof|arithmetic|pages|latency)' run gather "${tiny[@]}" -a rows=101 -a tokens=2 \
+expect 0 '^gather portable .*(roof|flops|pages|latency)' run gather "${tiny[@]}" -a rows=101 -a tokens=2 \
     -a pairs=6 -a segments=1
 
 # ---- mistakes ----

@@ -58,7 +58,7 @@ static void test_roof_bounds(void **state)
     assert_string_equal(e.why, "roof (measured)");
     e = expect(work, rates, 1600, 200);
     assert_int_equal(e.term, ENG_TERM_FLOPS);
-    assert_string_equal(e.why, "8 x roof (measured); arithmetic (flops, modelled)");
+    assert_string_equal(e.why, "8 x roof (measured); flops (modelled)");
     /* A roof that moves more bytes is no such witness. */
     EngRoofWork more = {200, 2000};
     eng_expect(&work, &rates, 1600, &more, &e);
@@ -68,6 +68,11 @@ static void test_roof_bounds(void **state)
     assert_int_equal(e.term, ENG_TERM_LATENCY);
     assert_true(e.expected_ns == 500);
     assert_string_equal(e.why, "1.9 x latency (counted); so is its roof");
+    e = expect(work, rates, 1500, 900);
+    assert_string_equal(e.why, "3 x latency (counted); roof 1.8 x, then flops (modelled)");
+    /* A product that beats its roof: the roof explains nothing. */
+    e = expect((EngWork){1e5, 10000, NAN, NAN, 1}, rates, 3000, 6000);
+    assert_string_equal(e.why, "3 x bytes (modelled); flops (modelled)");
 }
 
 static void test_unknown(void **state)
@@ -76,9 +81,9 @@ static void test_unknown(void **state)
     const EngRates none = {NAN, NAN, NAN, NAN};
     EngExpectation e = expect((EngWork){1e6, 50000, 6400, 1, 1}, none, 800, 400);
     assert_true(e.expected_ns == 400 && e.ratio == 2);
-    assert_string_equal(e.why, "2 x roof (measured); arithmetic (flops, modelled)");
+    assert_string_equal(e.why, "2 x roof (measured); flops (modelled)");
     e = expect((EngWork){NAN, NAN, NAN, NAN, 1}, none, 800, 400);
-    assert_string_equal(e.why, "2 x roof (measured); no term explains it");
+    assert_string_equal(e.why, "2 x roof (measured); flops (modelled)");
     e = expect((EngWork){NAN, NAN, NAN, NAN, 1}, none, 800, NAN);
     assert_int_equal(e.term, ENG_TERM_NONE);
     assert_true(isnan(e.expected_ns));
@@ -124,7 +129,7 @@ static void test_rates(void **state)
     eng_point_facts_add(&facts, "cpu_us", 1, NAN);
     OK(eng_db_rates(db, "machine-1", arena, &table, err));
     eng_expect_point(table, run.run_id, &facts, &e);
-    assert_int_equal(e.term, ENG_TERM_ROOF);
+    assert_int_equal(e.term, ENG_TERM_FLOPS); /* what the roof leaves out */
     assert_true(e.expected_ns == 500);
 
     facts.percent_of_roof = 1000;
