@@ -106,7 +106,8 @@ static EngStatus refuse_lost(EngReader *r)
                            "SELECT text FROM DIAGNOSTIC_EVENT WHERE severity IN (2, 3) AND"
                            " (text LIKE '%dropped%' OR text LIKE '%lost %' OR text LIKE '% lost%')"
                            " LIMIT 1");
-    if (!status && !*text) /* of a trace of ours */
+    /* Of a trace of ours; its diagnostics tell lost records from refused ones. */
+    if (!status && !*text && !eng_reader_has_table(r, "DIAGNOSTIC_EVENT"))
         status = ask(r, "ENGRAM_DROPS", &text,
                      "SELECT n || ' ' || what FROM ENGRAM_DROPS WHERE n > 0 LIMIT 1");
     if (status || !*text) return status;
