@@ -188,6 +188,28 @@ static void test_find(void **state)
     eng_safetensors_close(&file);
 }
 
+/* A shard as V4.1 has it, 101 GB in a sparse file: offsets beyond 32 bits. */
+static void test_production_size(void **state)
+{
+    static const char header[] =
+        "{\"layers.14.engram.embed.weight\":{\"dtype\":\"F8_E4M3\",\"shape\":[384016682,256],"
+        "\"data_offsets\":[0,98308270592]},\"layers.14.engram.embed.scale\":{\"dtype\":\"F8_E8M0\","
+        "\"shape\":[384016682,8],\"data_offsets\":[98308270592,101380404048]}}";
+    EngSafetensors file;
+    EngErr err = {0};
+    (void)state;
+    Made made = make(header, 101380404048);
+    write_made(&made);
+    if (eng_safetensors_open(g_path, &file, &err)) fail_msg("%s", err.text);
+    check_sound(&file);
+    const EngTensor *scale = eng_safetensors_find(&file, "layers.14.engram.embed.scale");
+    assert_int_equal(scale->offset, 8 + made.n + 98308270592);
+    assert_int_equal(scale->bytes, 3072133456);
+    eng_safetensors_close(&file);
+    made.data_bytes--;
+    expect(&made, ENG_BAD_DATA, "data_offsets: no [begin, end] within the 101380404047 bytes");
+}
+
 static void test_no_memory(void **state)
 {
     Made made = make("{" T("a", "U8", "[3]", 0, 3) "," T("b", "U8", "[1]", 3, 4) "}", 4);
@@ -343,7 +365,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refusals),  cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_find),      cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_mutations),
+        cmocka_unit_test(test_mutations), cmocka_unit_test(test_production_size),
     };
     return cmocka_run_group_tests(tests, open_memory, NULL);
 }
