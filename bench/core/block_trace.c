@@ -2,6 +2,7 @@
  * tracing is in the process that is timed. */
 #include "bench/core/tracer.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,16 +15,34 @@
 #include "bench/core/block.h"
 #include "bench/core/worker.h"
 
-#define PATH_BYTES 4096
+#define FOLDER "traces"
 
 typedef struct Pass {
     const EngBlockContext *context;
     const EngLedgerBlock *block;
     const EngLedgerPoint **points; /* [n] of the pass */
+    EngTracePoint *traced;         /* [n] */
     int n;
+    int folder; /* so many characters of the database's path, with the slash */
     int segment;
     EngWorkerMessage message;
 } Pass;
+
+/* traces/<point key>.sqlite in the database's folder. */
+static EngStatus place_file(const Pass *pass, int i, EngErr *err)
+{
+    EngTracePoint *traced = &pass->traced[i];
+    const char *key = pass->points[i]->plan->point_key, *db = eng_db_path(pass->context->db);
+    size_t size = (size_t)pass->folder + sizeof FOLDER + ENG_KEY_HEX + sizeof ".sqlite";
+    EngStatus status = eng_alloc_or((void **)&traced->path, size, 1, "a trace's path", err);
+    if (status) return status;
+    int n = snprintf(traced->path, size, "%.*s" FOLDER, pass->folder, db);
+    status = eng_make_dirs(traced->path, err);
+    snprintf(traced->path + n, size - (size_t)n, "/%s.sqlite", key);
+    traced->id = 0;
+    sscanf(key, "%16" SCNx64, &traced->id);
+    return status;
+}
 
 static EngStatus choose_points(Pass *pass, EngErr *err)
 {
@@ -37,6 +56,12 @@ static EngStatus choose_points(Pass *pass, EngErr *err)
                                     block->points[i].plan->point_key, &wanted, err);
         if (wanted) pass->points[pass->n++] = &block->points[i];
     }
+    if (status || !pass->n) return status;
+    const char *db = eng_db_path(pass->context->db), *slash = strrchr(db, '/');
+    pass->folder = slash ? (int)(slash - db) + 1 : 0;
+    status = eng_alloc_or((void **)&pass->traced, (size_t)pass->n, sizeof *pass->traced,
+                          "a traced pass", err);
+    for (int i = 0; i < pass->n && !status; i++) status = place_file(pass, i, err);
     return status;
 }
 
@@ -66,20 +91,6 @@ static EngStatus store_sample(Pass *pass, EngErr *err)
     return end_transaction(db, status, err);
 }
 
-/* traces/<point key>.sqlite in the database's folder; *from: its name from there. */
-static EngStatus trace_path(const Pass *pass, const char *key, char path[PATH_BYTES],
-                            const char **from, EngErr *err)
-{
-    const char *db = eng_db_path(pass->context->db), *slash = strrchr(db, '/');
-    int folder = slash ? (int)(slash - db) + 1 : 0;
-    int n = snprintf(path, PATH_BYTES, "%.*straces", folder, db);
-    if (n < 0 || n >= PATH_BYTES - 64) return ENG_FAIL(err, ENG_IO, "%s: path too long", db);
-    EngStatus status = eng_make_dirs(path, err);
-    snprintf(path + n, PATH_BYTES - (size_t)n, "/%s.sqlite", key);
-    *from = path + folder;
-    return status;
-}
-
 static EngStatus digest_of(const char *path, char hex[ENG_DIGEST_HEX], EngErr *err)
 {
     EngMapping map;
@@ -92,26 +103,27 @@ static EngStatus digest_of(const char *path, char hex[ENG_DIGEST_HEX], EngErr *e
 
 static EngStatus save_trace(Pass *pass, EngErr *err)
 {
-    char path[PATH_BYTES], hex[ENG_DIGEST_HEX];
-    const char *from = "";
+    char hex[ENG_DIGEST_HEX];
     struct stat st;
     EngTraceSaved saved;
     EngSampleId id = sample_id(pass);
     EngDb *db = pass->context->db;
     const EngTracer *tracer = pass->context->tracer;
-    EngStatus status = trace_path(pass, id.point_key, path, &from, err);
-    if (!status) status = tracer->save(tracer->context, path, &saved, err);
-    if (!status) status = digest_of(path, hex, err);
-    if (!status && stat(path, &st)) status = ENG_FAIL(err, ENG_IO, "%s: is gone", path);
+    const EngTracePoint *traced = &pass->traced[pass->message.point];
+    EngStatus status = tracer->save(tracer->context, traced, &saved, err);
+    if (!status) status = digest_of(traced->path, hex, err);
+    if (!status && stat(traced->path, &st))
+        status = ENG_FAIL(err, ENG_IO, "%s: is gone", traced->path);
     eng_kill_point("trace");
     if (!status) status = eng_db_begin(db, err);
     if (status) return status;
-    status = eng_db_put_artifact(db, &id, "trace", from, (int64_t)st.st_size, hex, err);
+    status = eng_db_put_artifact(db, &id, "trace", traced->path + pass->folder, (int64_t)st.st_size,
+                                 hex, err);
     if (!status) status = eng_db_put_drops(db, &id, "trace events", saved.dropped, err);
     status = end_transaction(db, status, err);
     eng_kill_point("trace");
     if (!status && saved.dropped)
-        eng_warn("trace", "%s: %lld events were dropped", path, (long long)saved.dropped);
+        eng_warn("trace", "%s: %lld events were dropped", traced->path, (long long)saved.dropped);
     return status;
 }
 
@@ -184,7 +196,8 @@ static EngStatus run_pass(Pass *pass, EngErr *err)
                           .n_points = pass->n,
                           .seed = block->seed,
                           .pairs = block->settings.trace,
-                          .tracer = pass->context->tracer};
+                          .tracer = pass->context->tracer,
+                          .traced = pass->traced};
     EngStatus status = eng_db_segment_start(db, block->block_id, task.seed, &pass->segment, err);
     if (!status) status = eng_worker_start(&worker, &task, forget_database, db, err);
     if (!status) status = receive_all(pass, &worker, &done, &lost, err);
@@ -214,6 +227,8 @@ EngStatus eng_block_trace(const EngBlockContext *context, const EngLedgerBlock *
     status = choose_points(pass, err);
     if (!status && pass->n) status = tracer->prepare(tracer->context, err);
     if (!status && pass->n) status = run_pass(pass, err);
+    for (int i = 0; pass->traced && i < pass->n; i++) eng_free(pass->traced[i].path);
+    eng_free(pass->traced);
     eng_free(pass->points);
     eng_free(pass);
     return status;

@@ -8,6 +8,13 @@
 #include <stdint.h>
 #include "bench/core/db.h"
 
+/* A point of a traced pass: where its file goes, and the first 64 bits of its key, by which GPU
+ * work is known to be its. */
+typedef struct EngTracePoint {
+    char *path;
+    uint64_t id;
+} EngTracePoint;
+
 typedef struct EngTraceSaved {
     int64_t ranges, dropped;
 } EngTraceSaved;
@@ -18,11 +25,15 @@ typedef struct EngTracer {
     const char *(*refusal)(void *context);
     /* In the parent, before the worker is forked: memory that both share. May be called again. */
     EngStatus (*prepare)(void *context, EngErr *err);
-    /* In the worker, around the samples of one point. */
+    /* In the worker, around the samples of one point, and around each of them. */
     void (*start)(void *context);
-    void (*stop)(void *context);
-    /* In the parent: what was recorded since start becomes a file, whole or not at all. */
-    EngStatus (*save)(void *context, const char *path, EngTraceSaved *saved, EngErr *err);
+    void (*sample)(void *context, const EngTracePoint *point, int sample);
+    void (*sample_over)(void *context);
+    /* GPU work is known to the worker alone, which then writes the file here. */
+    EngStatus (*stop)(void *context, const EngTracePoint *point, EngErr *err);
+    /* In the parent: what was recorded since start becomes a file, whole or not at all, unless stop
+     * has written it. */
+    EngStatus (*save)(void *context, const EngTracePoint *point, EngTraceSaved *saved, EngErr *err);
 } EngTracer;
 
 struct EngBlockContext;

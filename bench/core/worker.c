@@ -345,11 +345,13 @@ static EngStatus trace_sample(Child *child, int i, int sample)
     EngErr err = {0};
     EngTiming timing = {.inner = 1};
     EngTeamClock team;
+    const EngTracer *tracer = child->task->tracer;
     Slot *slot = &child->slots[i];
     EngStatus status = ENG_OK;
     if (child->experiment->prepare) status = child->experiment->prepare(slot->state, &err);
     if (slot->cold) eng_flush_run(&child->flush);
     eng_team_clock_start(&team);
+    tracer->sample(tracer->context, &child->task->traced[i], sample);
     eng_nvtx_step = sample;
     eng_nvtx_push(ENG_RANGE_STEP, (EngRangeInfo){.tokens = -1, .layer = -1, .step = sample});
     int64_t wall = eng_now_ns();
@@ -357,6 +359,7 @@ static EngStatus trace_sample(Child *child, int i, int sample)
     timing.wall_ns = eng_now_ns() - wall;
     eng_nvtx_pop();
     timing.cpu_ns = eng_team_clock_stop(&team);
+    tracer->sample_over(tracer->context);
     eng_nvtx_step = -1;
     if (status) {
         end_point(child, i, status, err.text);
@@ -389,8 +392,13 @@ static void trace_point(Child *child, int i)
     }
     tracer->start(tracer->context);
     for (int k = 0; k < child->task->pairs && !status; k++) status = trace_sample(child, i, k);
-    tracer->stop(tracer->context);
-    if (status) return;
+    bool ended = status != ENG_OK;
+    status = tracer->stop(tracer->context, &child->task->traced[i], &err);
+    if (ended) return;
+    if (status) {
+        end_point(child, i, status, err.text);
+        return;
+    }
     send_message(child, new_message(child, ENG_WORKER_TRACED, i));
     wait_until_stored(child);
 }

@@ -29,6 +29,7 @@ typedef struct EngWorkerTask {
     /* A traced pass: `pairs` samples of one run each, one point after the other, no verification.
      */
     const EngTracer *tracer;
+    const EngTracePoint *traced; /* [n_points] */
 } EngWorkerTask;
 
 typedef enum EngWorkerEvent {

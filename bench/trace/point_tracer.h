@@ -1,5 +1,6 @@
 /* The tracer of measured points (bench/core/tracer.h): NVTX ranges of all threads of the worker, in
- * memory that it shares with the parent, which writes the trace file. */
+ * memory that it shares with the parent, which writes the trace file; where a GPU is, what CUPTI
+ * tells of its work too, and then the worker writes. */
 #ifndef ENG_BENCH_TRACE_POINT_TRACER_H
 #define ENG_BENCH_TRACE_POINT_TRACER_H
 

@@ -74,6 +74,18 @@ is '1 25 0' out/b.db "SELECT count(DISTINCT point_key) || ' ' || count(*) || ' '
 expect 0 'points measured' run collide -a preset=tiny -a corpus=uniform -a tokens=64 --trace --db=out/c.db
 is 0 out/c.db "SELECT count(*) FROM artifacts"
 
+# ---- GPU work: collected in the worker, or said why not ----
+fake=$(dirname "$engram")/tests/fake_cupti.so
+if [ -e "$fake" ]; then
+    ENG_CUPTI_LIBRARY=$fake expect 0 'points measured' run step "${tiny[@]}" --trace --db=out/g.db
+    file=out/$(sqlite3 out/g.db 'SELECT path FROM artifacts')
+    is 1 "$file" "SELECT count(*) FROM TARGET_INFO_SYSTEM_ENV WHERE devStateName = 'CUPTI' AND name = 'Library'"
+    is 1 "$file" "SELECT count(*) FROM META_DATA_CAPTURE WHERE value = 'Cuda'"
+    is 20 "$file" "SELECT count(*) FROM NVTX_EVENTS JOIN StringIds ON id = textId WHERE value = 'fetch'"
+fi
+ENG_CUPTI_LIBRARY=./no-such-library.so expect 0 'no GPU work in traces' run step "${tiny[@]}" --trace --db=out/h.db
+is 1 out/h.db "SELECT count(*) FROM artifacts"
+
 # ---- mistakes and obstacles ----
 expect 1 'trace=5.*20 samples at least' run step "${tiny[@]}" -a trace=5 --db=out/d.db
 : >out/traces.txt

@@ -117,7 +117,7 @@ if "$engram" trace record --overhead >run.txt 2>&1; then
     last=$((13 + $(sqlite3 unbroken/traces/*.sqlite 'SELECT count(*) FROM NVTX_EVENTS')))
     for i in 1 2 20 100 $((last - 6)) $((last - 5)) $((last - 4)) $((last - 3)) $((last - 2)) $((last - 1)) "$last"; do
         quiet at trace:"$i" "$engram" "${traced[@]}" --db=traced/t.db --data="$dir"
-        whole traced/t.db trace
+        n_points=1 whole traced/t.db trace
         for f in traced/traces/*.sqlite; do
             [ ! -e "$f" ] || [ "$(sqlite3 "$f" 'PRAGMA integrity_check')" = ok ] || fail "trace kill $i: half a file"
         done
