@@ -70,6 +70,11 @@ ENG_DB_MAX_PAGES=20 expect 7 'none.sqlite: cannot write' trace record -o none.sq
 [ -z "$(find . -name '*.part' -o -name '*.rec' -o -name '*.sqlite.??????')" ] || fail "left behind: $(ls)"
 
 # ---- a tool that is injected wins over the hook that is linked in ----
+expect 0 'points measured' trace record -o ours.sqlite -- "$engram" run step -a preset=laptop -a corpus=uniform \
+    -a rows=2^8 -a tokens=2 -a pairs=2 -a segments=1 --trace --db=ours.db --data=.
+is 1 ours.sqlite "SELECT count(*) FROM NVTX_EVENTS JOIN StringIds ON id = textId WHERE eventType = 75 AND value = 'engram'"
+is 1 ours.sqlite "SELECT count(*) > 2 FROM ($texts) WHERE name = 'fetch' AND json_extract(jsonText, '\$.tokens') = 2"
+is '2 0' ours.db "SELECT (SELECT count(*) FROM samples WHERE traced = 0) || ' ' || (SELECT count(*) FROM artifacts)"
 output=$(NVTX_INJECTION64_PATH=./no-such-tool.so "$engram" trace record --overhead 2>&1)
 grep -q 'another tool' <<<"$output" || fail "the linked-in hook did not step aside: $output"
 expect 0 'hook records' trace record --overhead
