@@ -114,14 +114,33 @@ static int64_t drop_repeated(void *items, int64_t n, size_t size,
     return kept;
 }
 
+/* The device of a context, from work that ran in it: contexts that are older than the trace leave
+ * no record of their own. -1: nothing ran. */
+static int64_t device_of(const EngCuptiRows *rows, int64_t context)
+{
+#define LOOK(name)                                                                                 \
+    for (int64_t i = 0; i < rows->name.n; i++)                                                     \
+        if (rows->name.items[i].contextId == context) return rows->name.items[i].deviceId;
+    LOOK(contexts)
+    LOOK(kernels)
+    LOOK(memcpys)
+    LOOK(memsets)
+#undef LOOK
+    return -1;
+}
+
 /* A synchronization tells its context alone. A green context is one by name of its own. */
 static void place_in_contexts(EngCuptiRows *rows)
 {
+    int64_t context_id = -1, device = -1; /* of the row before: they change rarely */
+    for (int64_t i = 0; i < rows->syncs.n; i++) {
+        EngNsysSync *row = &rows->syncs.items[i];
+        if (row->contextId != context_id) device = device_of(rows, row->contextId);
+        context_id = row->contextId;
+        row->deviceId = device;
+    }
     for (int64_t c = 0; c < rows->contexts.n; c++) {
         const EngNsysCudaContext *context = &rows->contexts.items[c];
-        for (int64_t i = 0; i < rows->syncs.n; i++)
-            if (rows->syncs.items[i].contextId == context->contextId)
-                rows->syncs.items[i].deviceId = context->deviceId;
         if (context->isGreenContext != 1) continue;
 #define MARK_GREEN(name)                                                                           \
     for (int64_t i = 0; i < rows->name.n; i++)                                                     \

@@ -354,8 +354,18 @@ static void test_machine(void **state)
                                        .deviceId = 2,
                                        .graphId = 44,
                                        .streamId = 13};
+    CUpti_ActivityMemcpy6 old = copy_of(30, 40, 2, 3, 64);
+    old.contextId = 8;
+    old.deviceId = 3;
     PUT(&buffer, k);
     PUT(&buffer, sync);
+    sync.start = 11;
+    sync.contextId = 8;
+    PUT(&buffer, sync);
+    sync.start = 12;
+    sync.contextId = 9;
+    PUT(&buffer, sync);
+    PUT(&buffer, old);
     PUT(&buffer, device);
     PUT(&buffer, context);
     PUT(&buffer, green);
@@ -385,6 +395,9 @@ static void test_machine(void **state)
     assert_int_equal(rows.syncs.items[0].deviceId, 2);
     assert_int_equal(rows.syncs.items[0].greenContextId, ENG_NSYS_NULL);
     assert_int_equal(rows.kernels.items[0].greenContextId, 5);
+    /* A context older than the trace: what ran in it tells; where nothing ran, nobody does. */
+    assert_int_equal(rows.syncs.items[1].deviceId, 3);
+    assert_int_equal(rows.syncs.items[2].deviceId, -1);
     assert_accounted(&rows);
     eng_cupti_rows_free(&rows);
 }
