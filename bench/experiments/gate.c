@@ -23,7 +23,6 @@
 #define CHECKED_TOKENS   64
 #define WEIGHT_DEVIATION 0.25f
 #define SEED_WEIGHTS     0x77656967687473u
-#define GATE_BINS        80
 #define SCORE_BINS       80
 #define SCORE_RANGE      100.0 /* scores stay below 71.6 at width 5120 */
 
@@ -359,12 +358,6 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
                  (double)(state->rotates ? state->windows : 1);
 }
 
-static int bin_of(double x, double lo, double hi, int n)
-{
-    int bin = (int)floor((x - lo) / (hi - lo) * n);
-    return bin < 0 ? 0 : bin >= n ? n - 1 : bin;
-}
-
 /* One pair per residual stream. "signed_log" bins are equal steps of eng_signed_log. */
 static EngStatus histograms(void *opaque, EngHistogramSink sink, void *context, EngErr *err)
 {
@@ -373,15 +366,15 @@ static EngStatus histograms(void *opaque, EngHistogramSink sink, void *context, 
     double end = eng_signed_log(SCORE_RANGE);
     (void)err;
     if (eng_kernel_unchecked(state->runner.kernel)) return ENG_OK;
+    eng_gate_histograms(state->gates, state->windows * shape->tokens, shape->streams, shape->layer,
+                        sink, context);
     for (int s = 0; s < shape->streams; s++) {
-        int64_t gates[GATE_BINS] = {0}, scores[SCORE_BINS] = {0};
+        int64_t scores[SCORE_BINS] = {0};
         for (int64_t t = 0; t < state->windows * shape->tokens; t++) {
             int64_t at = t * shape->streams + s;
             double score = eng_signed_log(state->scores[at]);
-            gates[bin_of(state->gates[at], 0, 1, GATE_BINS)]++;
-            scores[bin_of(score, -end, end, SCORE_BINS)]++;
+            scores[eng_bin_of(score, -end, end, SCORE_BINS)]++;
         }
-        sink(context, "gate", shape->layer, s, "linear", 0, 1, gates, GATE_BINS);
         sink(context, "score", shape->layer, s, "signed_log", -SCORE_RANGE, SCORE_RANGE, scores,
              SCORE_BINS);
     }

@@ -364,14 +364,19 @@ static EngStatus fetch_beside_window(State *state, int64_t window, EngErr *err)
         eng_windows_hash_args(&state->windows, window, shape->max_order - 1, state->rows);
     EngStatus status = eng_runner_run(&state->hash, &state->hash_args, err);
     if (status) return status;
+    /* Without a window rows are needed now: waking the other thread may hand it this processor, and
+     * then the rows are there before the call returns. */
+    int64_t from = eng_now_ns(), needed = from;
+    if (!state->products) eng_nvtx_push(ENG_RANGE_WAIT, info);
     want_rows(f);
-    int64_t from = eng_now_ns();
-    if (state->products) eng_nvtx_push(ENG_RANGE_WINDOW, info);
-    for (int64_t i = 0; i < state->products && !status; i++)
-        status = eng_runner_run(&state->product, &state->product_args, err);
-    if (state->products) eng_nvtx_pop();
-    int64_t needed = eng_now_ns();
-    eng_nvtx_push(ENG_RANGE_WAIT, info);
+    if (state->products) {
+        eng_nvtx_push(ENG_RANGE_WINDOW, info);
+        for (int64_t i = 0; i < state->products && !status; i++)
+            status = eng_runner_run(&state->product, &state->product_args, err);
+        eng_nvtx_pop();
+        needed = eng_now_ns();
+        eng_nvtx_push(ENG_RANGE_WAIT, info);
+    }
     wait_for_rows(f);
     eng_nvtx_pop();
     state->stall_ns += eng_now_ns() - needed;
@@ -458,6 +463,15 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     values[5] = eng_cpu_ns(timing) * 1e-3;
 }
 
+static EngStatus histograms(void *opaque, EngHistogramSink sink, void *context, EngErr *err)
+{
+    const State *state = opaque;
+    const EngShape *shape = &state->shape;
+    (void)err;
+    eng_gate_histograms(state->gates, shape->tokens, shape->streams, shape->layer, sink, context);
+    return ENG_OK;
+}
+
 const EngExperiment eng_experiment_step = {
     .name = "step",
     .question = "How much of reading a layer's rows hides under the computation before it?",
@@ -475,5 +489,6 @@ const EngExperiment eng_experiment_step = {
     .run = run,
     .verify = verify,
     .observe = observe,
+    .histograms = histograms,
     .teardown = teardown,
 };

@@ -9,6 +9,8 @@
 #include "base/nvtx.h"
 #include "bench/experiments/shape.h"
 
+#define GATE_BINS 80
+
 EngStatus eng_runner_open(EngRunner *runner, const EngKernel *kernel, const EngProblem *problem,
                           EngErr *err)
 {
@@ -133,4 +135,21 @@ double eng_cpu_ns(const EngTiming *timing)
 double eng_wall_ns(const EngTiming *timing)
 {
     return (double)timing->wall_ns / (double)timing->inner;
+}
+
+int eng_bin_of(double x, double lo, double hi, int n)
+{
+    int bin = (int)floor((x - lo) / (hi - lo) * n);
+    return bin < 0 ? 0 : bin >= n ? n - 1 : bin;
+}
+
+void eng_gate_histograms(const float *gates, int64_t tokens, int streams, int layer,
+                         EngHistogramSink sink, void *context)
+{
+    for (int s = 0; s < streams; s++) {
+        int64_t counts[GATE_BINS] = {0};
+        for (int64_t t = 0; t < tokens; t++)
+            counts[eng_bin_of(gates[t * streams + s], 0, 1, GATE_BINS)]++;
+        sink(context, "gate", layer, s, "linear", 0, 1, counts, GATE_BINS);
+    }
 }
