@@ -15,8 +15,8 @@ WITH seen AS (
 SELECT substr(u.point_key, 1, 8) AS point,
     (SELECT group_concat(a.axis || '=' || a.value, ' ') FROM axis_values a
      WHERE a.point_key = u.point_key AND NOT a.is_default) AS axes,
-    u.layer, count(*) AS steps, printf('%.4g', sum(u.fetch_ns) / 1e3) AS "fetch (us)",
-    printf('%.4g', sum(u.stall_ns) / 1e3) AS "stall (us)",
+    u.layer, count(*) AS steps, printf(iif(sum(u.fetch_ns) < 1e7, '%.4g', '%,d'), sum(u.fetch_ns) / 1e3) AS "fetch (us)",
+    printf(iif(sum(u.stall_ns) < 1e7, '%.4g', '%,d'), sum(u.stall_ns) / 1e3) AS "stall (us)",
     iif(sum(u.fetch_ns) > 0, printf('%.3f', max(1 - 1.0 * sum(u.stall_ns) / sum(u.fetch_ns), 0)), NULL) AS hidden,
     iif(sum(u.bytes) > 0, printf('%.3g', 1.0 * sum(u.bytes) / sum(u.fetch_ns)), NULL) AS "GB/s"
 FROM unions u WHERE u.fetch_ns > 0

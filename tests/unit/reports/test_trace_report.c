@@ -78,7 +78,7 @@ static void test_traced(void **state)
     char *page = render(in_dir("full.db"), in_dir("full"), 6, 0);
     assert_has(page,
                "Step 3 takes 500 us. Layer 1: rows are read for 100 us, the consumer waits 20 us");
-    assert_has(page, "compute: 47 gaps, 6000 us in all, the longest 592 us");
+    assert_has(page, "compute: 47 gaps, 6 ms in all, the longest 0.592 ms");
     assert_has(page, "layer 14: 44.8 % on average, 40.0 to 49.5 %; 64 marks in 8 steps");
     assert_has(page, "<td class=\"number\">0.750</td>"); /* hidden, layer 1 */
     assert_has(page, "holds no imported trace");
