@@ -164,9 +164,11 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
     if (!status && state->tokens < 2)
         status = ENG_FAIL(err, ENG_UNSUPPORTED, "corpus %s has %" PRId64 " tokens", tokens.corpus,
                           tokens.n_tokens);
-    if (!status) status = eng_cache_index_init(&state->cache, &state->options, err);
+    if (!status)
+        status = eng_cache_index_init(&state->cache, &state->options, shape->address.rows[0], err);
     if (!status && state->front_options.rows)
-        status = eng_cache_index_init(&state->front, &state->front_options, err);
+        status =
+            eng_cache_index_init(&state->front, &state->front_options, shape->address.rows[0], err);
     if (!status)
         status = eng_idset_create(
             &state->seen, least(state->tokens * shape->columns, shape->address.rows[0]), err);

@@ -56,11 +56,7 @@ static EngStatus check_known(const EngPoint *point, EngStoreKind kind, EngErr *w
 static EngStatus read_cache(const EngPoint *point, EngStoreSpec *spec, EngErr *why)
 {
     spec->cached = !is_word(point, "policy", "none");
-    if (!spec->cached && !is_default(point, "cache_rows"))
-        return ENG_FAIL(why, ENG_UNSUPPORTED, "policy none: there is no cache to have rows");
-    if (!is_word(point, "policy", "ways") && !is_default(point, "ways"))
-        return ENG_FAIL(why, ENG_UNSUPPORTED, "policy %s: it has no ways",
-                        eng_point_word(point, "policy"));
+    /* Caches are compared with each other and with none: their axes are never refused. */
     if (!spec->cached) return ENG_OK;
     spec->cache = (EngCacheOptions){
         .policy = (EngCachePolicy)eng_cache_policy_parse(eng_point_word(point, "policy")),

@@ -5,61 +5,11 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "kernels/store/memory.h"
 
 #define MOST_ROWS    ((int64_t)1 << 31)
 #define DEFAULT_WAYS 8
-#define PLACE_BITS   4 /* of a tag: the place of the row within its set */
-#define PLACE_MASK   15u
-
-static bool in_sets(const EngCacheIndex *index)
-{
-    return index->policy == ENG_CACHE_DIRECT || index->policy == ENG_CACHE_WAYS;
-}
-
-/* Multiplicative hash; its high bits are the good ones. */
-static uint64_t hash_row(int64_t row)
-{
-    return (uint64_t)row * 0x9e3779b97f4a7c15u;
-}
-
-/* ---- sets --------------------------------------------------------------------------------------
- */
-
-static uint64_t set_of(const EngCacheIndex *index, int64_t row)
-{
-    return (uint64_t)((unsigned __int128)hash_row(row) * index->sets >> 64);
-}
-
-static int64_t access_set(EngCacheIndex *index, int64_t row, bool *hit)
-{
-    uint64_t set = set_of(index, row), want = (uint64_t)row + 1;
-    int ways = index->ways, at = 0;
-    uint64_t *tags = index->tags + set * (uint64_t)ways;
-    while (at < ways - 1 && tags[at] && tags[at] >> PLACE_BITS != want) at++;
-    uint64_t tag = tags[at];
-    *hit = tag >> PLACE_BITS == want;
-    /* Places are given out in the order in which a set fills. */
-    uint64_t place = tag ? tag & PLACE_MASK : (uint64_t)at;
-    if (*hit) {
-        index->hits++;
-    } else {
-        index->misses++;
-        index->evictions += tag != 0;
-    }
-    for (; at; at--) tags[at] = tags[at - 1];
-    tags[0] = want << PLACE_BITS | place;
-    return (int64_t)(set * (uint64_t)ways + place);
-}
-
-static int64_t guess_set(const EngCacheIndex *index, int64_t row)
-{
-    uint64_t set = set_of(index, row), want = (uint64_t)row + 1;
-    const uint64_t *tags = index->tags + set * (uint64_t)index->ways;
-    for (int at = 0; at < index->ways && tags[at]; at++)
-        if (tags[at] >> PLACE_BITS == want)
-            return (int64_t)(set * (uint64_t)index->ways + (tags[at] & PLACE_MASK));
-    return -1;
-}
+#define HUGE_FROM    ((size_t)1 << 20) /* bytes of an array that is worth large pages */
 
 /* ---- lists -------------------------------------------------------------------------------------
  */
@@ -71,7 +21,7 @@ static EngCacheNode *node_of(const EngCacheIndex *index, uint32_t slot_1)
 
 static uint32_t *bucket_of(const EngCacheIndex *index, int64_t row)
 {
-    return &index->buckets[hash_row(row) >> 32 & index->bucket_mask];
+    return &index->buckets[eng_cache_hash(row) >> 32 & index->bucket_mask];
 }
 
 static uint32_t find(const EngCacheIndex *index, int64_t row)
@@ -130,11 +80,12 @@ static uint32_t evict(EngCacheIndex *index)
     return s;
 }
 
-static int64_t access_list(EngCacheIndex *index, int64_t row, bool *hit)
+static int64_t ask_list(EngCacheIndex *index, int64_t row, EngCacheAnswer *answer)
 {
     uint32_t s = find(index, row);
-    *hit = s != 0;
+    *answer = ENG_CACHE_MISS;
     if (s) {
+        *answer = node_of(index, s)->waiting ? ENG_CACHE_WAITING : ENG_CACHE_HIT;
         index->hits++;
         if (index->policy == ENG_CACHE_SIEVE) {
             node_of(index, s)->marked = 1;
@@ -147,7 +98,7 @@ static int64_t access_list(EngCacheIndex *index, int64_t row, bool *hit)
     index->misses++;
     s = index->used < (uint64_t)index->capacity ? ++index->used : evict(index);
     uint32_t *bucket = bucket_of(index, row);
-    *node_of(index, s) = (EngCacheNode){.row = row, .chain = *bucket};
+    *node_of(index, s) = (EngCacheNode){.row = row, .chain = *bucket, .waiting = 1};
     *bucket = s;
     push_newest(index, s);
     return (int64_t)s - 1;
@@ -156,82 +107,139 @@ static int64_t access_list(EngCacheIndex *index, int64_t row, bool *hit)
 /* ---- either ------------------------------------------------------------------------------------
  */
 
+int64_t eng_cache_index_ask(EngCacheIndex *index, int64_t row, EngCacheAnswer *answer)
+{
+    switch (index->ways) {
+    case 1:
+        return eng_cache_ask_set(index, row, 1, answer);
+    case 2:
+        return eng_cache_ask_set(index, row, 2, answer);
+    case 4:
+        return eng_cache_ask_set(index, row, 4, answer);
+    case 8:
+        return eng_cache_ask_set(index, row, 8, answer);
+    case 16:
+        return eng_cache_ask_set(index, row, 16, answer);
+    default:
+        return ask_list(index, row, answer);
+    }
+}
+
+void eng_cache_index_settle(EngCacheIndex *index, int64_t slot)
+{
+    int ways = index->ways;
+    if (!ways) {
+        index->nodes[slot].waiting = 0;
+        return;
+    }
+    uint32_t *record = index->records + slot / ways * eng_cache_record_words(ways);
+    record[ways == 1 ? 1 : ways + 2] &= ~(1u << slot % ways);
+}
+
 int64_t eng_cache_index_access(EngCacheIndex *index, int64_t row, bool *hit)
 {
-    return in_sets(index) ? access_set(index, row, hit) : access_list(index, row, hit);
+    EngCacheAnswer answer;
+    int64_t slot = eng_cache_index_ask(index, row, &answer);
+    *hit = answer != ENG_CACHE_MISS;
+    if (!*hit) eng_cache_index_settle(index, slot);
+    return slot;
 }
 
 void eng_cache_index_prefetch(const EngCacheIndex *index, int64_t row)
 {
-    if (!in_sets(index)) {
+    uint64_t set;
+    if (!index->ways) {
         __builtin_prefetch(bucket_of(index, row));
         return;
     }
-    const uint64_t *tags = index->tags + set_of(index, row) * (uint64_t)index->ways;
-    __builtin_prefetch(tags, 1);
-    if (index->ways > 8) __builtin_prefetch(tags + 8, 1);
+    const uint32_t *record = eng_cache_record(index, row, index->ways, &set);
+    __builtin_prefetch(record, 1);
+    if (index->ways > 8) __builtin_prefetch(record + 16, 1);
 }
 
-int64_t eng_cache_index_guess(const EngCacheIndex *index, int64_t row)
+void eng_cache_index_prefetch_node(const EngCacheIndex *index, int64_t row)
 {
-    if (in_sets(index)) return guess_set(index, row);
+    if (index->ways) return;
     uint32_t s = *bucket_of(index, row);
-    if (!s) return -1;
-    __builtin_prefetch(node_of(index, s), 1);
-    return (int64_t)s - 1;
+    if (s) __builtin_prefetch(node_of(index, s), 1);
 }
 
-EngStatus eng_cache_index_init(EngCacheIndex *index, const EngCacheOptions *options, EngErr *err)
+/* Zeroed; on large pages where there is much of it, since every look-up goes somewhere else. */
+static EngStatus map_array(EngPages *pages, uint64_t n, size_t size, EngErr *err)
 {
-    int ways = options->policy == ENG_CACHE_DIRECT ? 1
-               : options->ways                     ? options->ways
-                                                   : DEFAULT_WAYS;
-    *index = (EngCacheIndex){.policy = options->policy, .capacity = options->rows, .ways = ways};
+    size_t bytes;
+    if (!eng_mul_size(n, size, &bytes))
+        return ENG_FAIL(err, ENG_NO_MEMORY, "cache index: %" PRIu64 " places do not fit memory", n);
+    EngStatus status = eng_memory_check(bytes, "cache index", err);
+    if (status) return status;
+    return eng_pages_map(pages, bytes, bytes < HUGE_FROM ? ENG_PAGES_SMALL : ENG_PAGES_HUGE, err);
+}
+
+static EngStatus check_options(const EngCacheOptions *options, int64_t rows, EngErr *err)
+{
+    int ways = options->ways;
     if ((unsigned)options->policy >= ENG_CACHE_POLICY_COUNT)
         return ENG_FAIL(err, ENG_USAGE, "cache: no policy %d", (int)options->policy);
     if (options->rows < 1 || options->rows > MOST_ROWS)
         return ENG_FAIL(err, ENG_USAGE, "cache: %" PRId64 " rows, 1 to %" PRId64 " are possible",
                         options->rows, MOST_ROWS);
-    if (options->policy == ENG_CACHE_WAYS && ways != 2 && ways != 4 && ways != 8 && ways != 16)
+    if (options->policy == ENG_CACHE_WAYS && ways &&
+        (ways < 2 || ways > ENG_CACHE_MAX_WAYS || ways & (ways - 1)))
         return ENG_FAIL(err, ENG_USAGE, "cache: %d ways, 2, 4, 8 or 16 are possible", ways);
-    if (in_sets(index)) {
-        index->sets = ((uint64_t)options->rows + (uint64_t)ways - 1) / (uint64_t)ways;
-        index->capacity = (int64_t)index->sets * ways;
-        return eng_alloc_or((void **)&index->tags, (size_t)index->capacity, sizeof *index->tags,
-                            "cache tags", err);
+    if (rows >= UINT32_MAX)
+        return ENG_FAIL(err, ENG_UNSUPPORTED,
+                        "cache: a table of %" PRId64 " rows, tags are of 32 bits", rows);
+    return ENG_OK;
+}
+
+EngStatus eng_cache_index_init(EngCacheIndex *index, const EngCacheOptions *options, int64_t rows,
+                               EngErr *err)
+{
+    *index = (EngCacheIndex){.policy = options->policy, .capacity = options->rows};
+    EngStatus status = check_options(options, rows, err);
+    if (status) return status;
+    if (options->policy == ENG_CACHE_DIRECT)
+        index->ways = 1;
+    else if (options->policy == ENG_CACHE_WAYS)
+        index->ways = options->ways ? options->ways : DEFAULT_WAYS;
+    if (index->ways) {
+        uint64_t ways = (uint64_t)index->ways;
+        index->sets = ((uint64_t)options->rows + ways - 1) / ways;
+        index->capacity = (int64_t)(index->sets * ways);
+        status =
+            map_array(&index->main_pages, index->sets,
+                      (size_t)eng_cache_record_words(index->ways) * sizeof *index->records, err);
+        index->records = (uint32_t *)(void *)index->main_pages.bytes;
+        return status;
     }
     uint64_t buckets = 16;
     while (buckets < 2 * (uint64_t)index->capacity) buckets *= 2;
     index->bucket_mask = buckets - 1;
-    EngStatus status = eng_alloc_or((void **)&index->nodes, (size_t)index->capacity,
-                                    sizeof *index->nodes, "cache nodes", err);
-    if (!status)
-        status = eng_alloc_or((void **)&index->buckets, buckets, sizeof *index->buckets,
-                              "cache buckets", err);
+    status = map_array(&index->main_pages, (uint64_t)index->capacity, sizeof *index->nodes, err);
+    if (!status) status = map_array(&index->bucket_pages, buckets, sizeof *index->buckets, err);
+    index->nodes = (EngCacheNode *)(void *)index->main_pages.bytes;
+    index->buckets = (uint32_t *)(void *)index->bucket_pages.bytes;
     if (status) eng_cache_index_fini(index);
     return status;
 }
 
 void eng_cache_index_fini(EngCacheIndex *index)
 {
-    eng_free(index->tags);
-    eng_free(index->nodes);
-    eng_free(index->buckets);
+    eng_pages_unmap(&index->main_pages);
+    eng_pages_unmap(&index->bucket_pages);
     *index = (EngCacheIndex){0};
 }
 
 void eng_cache_index_clear(EngCacheIndex *index)
 {
-    if (in_sets(index))
-        memset(index->tags, 0, (size_t)index->capacity * sizeof *index->tags);
+    if (index->ways)
+        memset(index->main_pages.bytes, 0, index->main_pages.n);
     else
-        memset(index->buckets, 0, (index->bucket_mask + 1) * sizeof *index->buckets);
+        memset(index->bucket_pages.bytes, 0, index->bucket_pages.n);
     index->used = index->newest = index->oldest = index->hand = 0;
 }
 
 size_t eng_cache_index_bytes(const EngCacheIndex *index)
 {
-    size_t n = (size_t)index->capacity;
-    if (in_sets(index)) return n * sizeof *index->tags;
-    return n * sizeof *index->nodes + (index->bucket_mask + 1) * sizeof *index->buckets;
+    return index->main_pages.n + index->bucket_pages.n;
 }

@@ -4,8 +4,8 @@
  * counts are exact. Rows that are there are copied at once, before a later miss can take their
  * slot. Misses go below in one batch, straight to where the caller wants them, and are then copied
  * into their slots. A row asked for again while its first request is still to be fetched is a hit
- * whose copy waits. Tags of rows further on, and rows behind tags that came in, are asked for ahead
- * of the walk.
+ * whose copy waits. Index lines of rows further on are asked for ahead of the walk, and rows that
+ * were found are copied a little after they were asked of memory.
  */
 #include <string.h>
 
@@ -15,7 +15,8 @@
 #include "kernels/store/memory.h"
 #include "kernels/store/pages.h"
 
-#define TAG_AHEAD (2 * ENG_COPY_AHEAD)
+#define TAG_AHEAD  16 /* rows between asking for an index line and reading it */
+#define NODE_AHEAD 8
 
 typedef struct Late {
     int64_t from, to; /* slots of the destination */
@@ -27,7 +28,7 @@ typedef struct CacheStore {
     EngCacheIndex index;
     EngRowSizes sizes;
     EngPages values, scales; /* [capacity] rows, without padding left out: as in a table */
-    uint32_t *pending; /* [capacity] 1 + the place of this batch that fills the slot; 0: filled */
+    uint32_t *filler;        /* [capacity] of slots that wait: which miss of the batch fills them */
     int64_t room;
     int64_t *miss_rows, *miss_to; /* [room] as read() of the inner store takes them */
     int64_t *miss_slots;          /* [room] of the cache */
@@ -73,39 +74,69 @@ static EngStatus make_room(CacheStore *store, int64_t n, EngErr *err)
     return status;
 }
 
-/* i may be negative: the first steps of the pipeline, before the walk begins. */
-static void look_ahead(const CacheStore *store, const int64_t *rows, int64_t i, int64_t n)
+/* Asks the index for row i of the batch; a row that is there is asked of memory, and its slot kept
+ * for the copy (-1: nothing to copy). */
+static inline int64_t take_answer(CacheStore *store, Walk *w, int64_t row, int64_t to, int64_t slot,
+                                  EngCacheAnswer answer)
 {
-    int64_t tag = i + TAG_AHEAD, row = i + ENG_COPY_AHEAD;
-    if (tag < n) eng_cache_index_prefetch(&store->index, rows[tag]);
-    if (row < 0 || row >= n) return;
-    int64_t slot = eng_cache_index_guess(&store->index, rows[row]);
-    if (slot >= 0) eng_prefetch_row(&store->sizes, store->values.bytes, store->scales.bytes, slot);
+    if (answer == ENG_CACHE_HIT) {
+        eng_prefetch_row(&store->sizes, store->values.bytes, store->scales.bytes, slot);
+        return slot;
+    }
+    if (answer == ENG_CACHE_WAITING) {
+        store->late[w->late++] = (Late){store->miss_to[store->filler[slot]], to};
+        return -1;
+    }
+    store->filler[slot] = (uint32_t)w->misses;
+    store->miss_rows[w->misses] = row;
+    store->miss_to[w->misses] = to;
+    store->miss_slots[w->misses++] = slot;
+    return -1;
+}
+
+/* The copy of a row follows its look-up by so many rows that its bytes have come in. In between
+ * another row may have been given its slot, whose bytes stay until the batch's misses are there. */
+static inline __attribute__((always_inline)) Walk walk_ways(CacheStore *store, const int64_t *rows,
+                                                            const int64_t *slots, int64_t n,
+                                                            const EngRowsOut *out, const int ways)
+{
+    Walk w = {0};
+    int64_t found[ENG_COPY_AHEAD];
+    EngCacheIndex *index = &store->index;
+    for (int64_t i = 0; i < TAG_AHEAD && i < n; i++) eng_cache_index_prefetch(index, rows[i]);
+    for (int64_t i = 0; i < n + ENG_COPY_AHEAD; i++) {
+        int64_t *place = &found[i % ENG_COPY_AHEAD], copy = i - ENG_COPY_AHEAD;
+        if (copy >= 0 && *place >= 0)
+            eng_copy_row(&store->sizes, out->values, out->scales, slots ? slots[copy] : copy,
+                         store->values.bytes, store->scales.bytes, *place);
+        if (i >= n) continue;
+        if (i + TAG_AHEAD < n) eng_cache_index_prefetch(index, rows[i + TAG_AHEAD]);
+        if (!ways && i + NODE_AHEAD < n) eng_cache_index_prefetch_node(index, rows[i + NODE_AHEAD]);
+        EngCacheAnswer answer;
+        int64_t slot = ways ? eng_cache_ask_set(index, rows[i], ways, &answer)
+                            : eng_cache_index_ask(index, rows[i], &answer);
+        *place = take_answer(store, &w, rows[i], slots ? slots[i] : i, slot, answer);
+    }
+    return w;
 }
 
 static Walk walk(CacheStore *store, const int64_t *rows, const int64_t *slots, int64_t n,
                  const EngRowsOut *out)
 {
-    Walk w = {0};
-    for (int64_t i = -TAG_AHEAD; i < 0; i++) look_ahead(store, rows, i, n);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t to = slots ? slots[i] : i;
-        bool hit;
-        look_ahead(store, rows, i, n);
-        int64_t slot = eng_cache_index_access(&store->index, rows[i], &hit);
-        if (!hit) {
-            store->miss_rows[w.misses] = rows[i];
-            store->miss_to[w.misses] = to;
-            store->miss_slots[w.misses++] = slot;
-            store->pending[slot] = (uint32_t)w.misses;
-        } else if (w.misses && store->pending[slot]) {
-            store->late[w.late++] = (Late){store->miss_to[store->pending[slot] - 1], to};
-        } else {
-            eng_copy_row(&store->sizes, out->values, out->scales, to, store->values.bytes,
-                         store->scales.bytes, slot);
-        }
+    switch (store->index.ways) {
+    case 1:
+        return walk_ways(store, rows, slots, n, out, 1);
+    case 2:
+        return walk_ways(store, rows, slots, n, out, 2);
+    case 4:
+        return walk_ways(store, rows, slots, n, out, 4);
+    case 8:
+        return walk_ways(store, rows, slots, n, out, 8);
+    case 16:
+        return walk_ways(store, rows, slots, n, out, 16);
+    default:
+        return walk_ways(store, rows, slots, n, out, 0);
     }
-    return w;
 }
 
 /* Fetched rows into their slots, unless a later row of the batch has taken one over. */
@@ -113,8 +144,8 @@ static void fill_slots(CacheStore *store, const Walk *w, const EngRowsOut *out)
 {
     for (int64_t m = 0; m < w->misses; m++) {
         int64_t slot = store->miss_slots[m];
-        if (store->pending[slot] != (uint32_t)m + 1) continue;
-        store->pending[slot] = 0;
+        if (store->filler[slot] != (uint32_t)m) continue;
+        eng_cache_index_settle(&store->index, slot);
         eng_copy_row(&store->sizes, store->values.bytes, store->scales.bytes, slot, out->values,
                      out->scales, store->miss_to[m]);
     }
@@ -133,8 +164,7 @@ static EngStatus read_rows(EngStore *base, const int64_t *rows, const int64_t *s
     if (w.misses)
         status = store->inner->ops->read(store->inner, store->miss_rows, store->miss_to, w.misses,
                                          out, err);
-    if (status) { /* slots promised to rows that did not come hold others' bytes */
-        for (int64_t m = 0; m < w.misses; m++) store->pending[store->miss_slots[m]] = 0;
+    if (status) { /* slots given to rows that did not come hold others' bytes */
         eng_cache_index_clear(&store->index);
         return status;
     }
@@ -157,7 +187,7 @@ static void stats(const EngStore *base, EngStoreStats *out)
     out->evictions += store->index.evictions;
     out->memory_bytes +=
         (int64_t)(store->values.n + store->scales.n + eng_cache_index_bytes(&store->index) +
-                  (size_t)store->index.capacity * sizeof *store->pending +
+                  (size_t)store->index.capacity * sizeof *store->filler +
                   (size_t)store->room * (3 * sizeof(int64_t) + sizeof(Late)));
 }
 
@@ -174,7 +204,7 @@ static void free_cache(CacheStore *store)
 {
     drop_room(store);
     eng_cache_index_fini(&store->index);
-    eng_free(store->pending);
+    eng_free(store->filler);
     eng_pages_unmap(&store->values);
     eng_pages_unmap(&store->scales);
     eng_free(store);
@@ -211,7 +241,7 @@ static EngStatus map_rows(CacheStore *store, EngErr *err)
     if (!status) status = eng_pages_map(&store->values, values, ENG_PAGES_HUGE, err);
     if (!status && scales) status = eng_pages_map(&store->scales, scales, ENG_PAGES_HUGE, err);
     if (!status)
-        status = eng_alloc_or((void **)&store->pending, n, sizeof *store->pending, "cache", err);
+        status = eng_alloc_or((void **)&store->filler, n, sizeof *store->filler, "cache", err);
     return status;
 }
 
@@ -225,7 +255,7 @@ EngStatus eng_store_cache(EngStore *inner, const EngCacheOptions *options, EngSt
     store->base.ops = &g_ops;
     store->inner = inner;
     store->sizes = eng_row_sizes(inner->format, inner->row_dims);
-    status = eng_cache_index_init(&store->index, options, err);
+    status = eng_cache_index_init(&store->index, options, inner->rows, err);
     if (!status) status = map_rows(store, err);
     if (status)
         free_cache(store);
