@@ -1,10 +1,16 @@
-/* Gather with AVX2 and F16C. An fp8 code whose exponent and fraction are shifted to where half
- * precision has them is that half times 2^8, subnormals included: the conversion to f32 and one
- * product with 2^(scale - 127 + 8) decode it exactly. NaN codes would pass for 480, and scale bytes
- * outside 10 to 246 give results that are not normal: such rows go to the scalar decoder. bf16 is
- * the upper half of the f32: even and odd codes are decoded apart, so that one shift and one blend
- * put the halves together. Other rows are moved by the compiler's vectors.
+/* Gather with AVX2 and F16C. fp8 rows:
  *
+ *  - to f32: a code whose exponent and fraction are shifted to where half precision has them is
+ * that half times 2^8, subnormals included: the conversion to f32 and one product with 2^(scale -
+ * 127 + 8) decode it exactly.
+ *  - to bf16: in bytes, 32 codes at a time. A code t (sign removed) is 16 t + (scale - 7) * 128 as
+ * a bf16 word; the seven subnormals become such numbers by a correction from a table of 16 bytes.
+ *    So u = t + correction + 16 (and 8 more where scale is even) has the word's low byte in its low
+ *    half, shifted, and the word's upper byte less a constant of the scale in its upper half. Zero
+ *    has u = 0 and no constant. Twice as fast as through half precision.
+ *
+ * NaN codes are found by the way, and scale bytes outside 10 to 246 give results that are not
+ * normal: such rows go to the scalar decoder. Other rows are moved by the compiler's vectors.
  * Output larger than the private cache is stored past it.
  */
 #include "kernels/cpu/isa.h"
@@ -71,35 +77,94 @@ BASE __m256 scale_of(uint8_t byte)
     return _mm256_castsi256_ps(_mm256_set1_epi32((byte + 8) << 23));
 }
 
-BASE void fp8_row(const uint8_t *values, const uint8_t *scales, uint8_t *out, int groups, bool f32,
-                  bool stream)
+BASE void fp8_f32_row(const uint8_t *values, const uint8_t *scales, uint8_t *out, int groups,
+                      bool stream)
 {
-    const __m128i apart = _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
     if (!eng_gather_plain_scales(scales, groups) || any_nan(values, groups)) {
-        scalar_row(values, scales, groups, out, f32);
+        scalar_row(values, scales, groups, out, true);
         return;
     }
 #pragma GCC unroll 4
     for (int g = 0; g < groups; g++) {
         __m256 scale = scale_of(scales[g]);
 #pragma GCC unroll 2
-        for (int half = 0; half < 2; half++, values += 16) {
-            __m128i codes = _mm_loadu_si128((const __m128i *)values);
-            if (!f32) codes = _mm_shuffle_epi8(codes, apart);
-            __m256i sixteen = halves_of(codes);
+        for (int half = 0; half < 2; half++, values += 16, out += 64) {
+            __m256i sixteen = halves_of(_mm_loadu_si128((const __m128i *)values));
             __m256 a = _mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(sixteen)), scale);
             __m256 b = _mm256_mul_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(sixteen, 1)), scale);
-            if (f32) {
-                put(out, _mm256_castps_si256(a), stream);
-                put(out + 32, _mm256_castps_si256(b), stream);
-                out += 64;
-            } else {
-                __m256i even = _mm256_srli_epi32(_mm256_castps_si256(a), 16);
-                put(out, _mm256_blend_epi16(even, _mm256_castps_si256(b), 0xaa), stream);
-                out += 32;
-            }
+            put(out, _mm256_castps_si256(a), stream);
+            put(out + 32, _mm256_castps_si256(b), stream);
         }
     }
+}
+
+/* By the last bit of scale: what to add to codes, and corrections of codes 0-7, at 8-15 of both
+ * halves. */
+typedef struct ByteConstants {
+    _Alignas(32) uint8_t add[32];
+    int8_t correct[32];
+} ByteConstants;
+#define EIGHT_ZEROS  0, 0, 0, 0, 0, 0, 0, 0
+#define CORRECT(add) EIGHT_ZEROS, -(add), -17, -10, -7, -4, -3, -2, -1
+#define FOUR(x)      x, x, x, x
+#define CONSTANTS(x)                                                                               \
+    {                                                                                              \
+        {FOUR(x), FOUR(x), FOUR(x), FOUR(x), FOUR(x), FOUR(x), FOUR(x), FOUR(x)},                  \
+            {CORRECT(x), CORRECT(x)},                                                              \
+    }
+static const ByteConstants g_constants[2] = {CONSTANTS(24), CONSTANTS(16)};
+
+/* Two vectors of 16 bf16 words from 32 codes in the order 0-7, 16-23, 8-15, 24-31. t: the codes
+ * without signs; power: upper_bytes of its scale, everywhere. */
+BASE void words_of(__m256i codes, __m256i t, uint8_t scale, __m256i power, __m256i *first,
+                   __m256i *second)
+{
+    const __m256i four_bits = _mm256_set1_epi8(0x0f), sign = _mm256_set1_epi8((char)0x80);
+    const ByteConstants *c = &g_constants[scale & 1];
+    /* 8 and more saturate past 0x7f, where the shuffle gives 0. */
+    __m256i index = _mm256_adds_epu8(t, _mm256_set1_epi8(0x78));
+    __m256i correction = _mm256_shuffle_epi8(_mm256_load_si256((const __m256i *)c->correct), index);
+    __m256i u = _mm256_add_epi8(t, _mm256_load_si256((const __m256i *)c->add));
+    u = _mm256_add_epi8(u, correction);
+    __m256i high = _mm256_and_si256(_mm256_srli_epi16(u, 4), four_bits);
+    __m256i low = _mm256_andnot_si256(four_bits, _mm256_slli_epi16(u, 4));
+    power = _mm256_sign_epi8(power, t); /* 0 where t is 0 */
+    high = _mm256_or_si256(_mm256_add_epi8(high, power), _mm256_and_si256(codes, sign));
+    *first = _mm256_unpacklo_epi8(low, high);
+    *second = _mm256_unpackhi_epi8(low, high);
+}
+
+/* What up to eight scales add to the upper bytes, in both halves. */
+BASE __m256i upper_bytes(const uint8_t *scales, int n)
+{
+    uint64_t bytes = 0;
+    memcpy(&bytes, scales, n < 8 ? (size_t)n : sizeof bytes);
+    __m128i less = _mm_sub_epi8(_mm_cvtsi64_si128((long long)bytes), _mm_set1_epi8(9));
+    less = _mm_and_si128(_mm_srli_epi16(less, 1), _mm_set1_epi8(0x7f));
+    return _mm256_broadcastsi128_si256(less);
+}
+
+/* Decoded before it is known whether there is a NaN among the codes: then once more. */
+BASE void fp8_bf16_row(const uint8_t *values, const uint8_t *scales, uint8_t *out, int groups,
+                       bool stream)
+{
+    __m256i most = _mm256_setzero_si256(), powers = most;
+    bool plain = eng_gather_plain_scales(scales, groups);
+#pragma GCC unroll 8
+    for (int g = 0; g < groups && plain; g++) {
+        __m256i first, second;
+        if (g % 8 == 0) powers = upper_bytes(scales + g, groups - g);
+        __m256i codes = _mm256_loadu_si256((const __m256i *)(values + (size_t)g * GROUP));
+        codes = _mm256_permute4x64_epi64(codes, 0xd8);
+        __m256i t = _mm256_and_si256(codes, _mm256_set1_epi8(0x7f));
+        most = _mm256_max_epu8(most, t);
+        words_of(codes, t, scales[g], _mm256_shuffle_epi8(powers, _mm256_set1_epi8((char)(g % 8))),
+                 &first, &second);
+        put(out + (size_t)g * 64, first, stream);
+        put(out + (size_t)g * 64 + 32, second, stream);
+    }
+    __m256i nan = _mm256_cmpeq_epi8(most, _mm256_set1_epi8(0x7f));
+    if (!plain || _mm256_movemask_epi8(nan)) scalar_row(values, scales, groups, out, false);
 }
 
 BASE void copy_row(const EngGatherLoop *loop, const uint8_t *values, const uint8_t *scales,
@@ -205,8 +270,8 @@ static void int4_row(const uint8_t *values, const uint8_t *scales, uint8_t *out,
         if (loop->stream) _mm_sfence();                                                            \
     }
 
-PART(fp8_bf16, 48, fp8_row(values, scales, out, groups, false, stream))
-PART(fp8_f32, 48, fp8_row(values, scales, out, groups, true, stream))
+PART(fp8_bf16, 48, fp8_bf16_row(values, scales, out, groups, stream))
+PART(fp8_f32, 48, fp8_f32_row(values, scales, out, groups, stream))
 PART(copy_fp8, 48, copy_row(loop, values, scales, out, out_scales, stream))
 PART(copy_wide, 12, copy_row(loop, values, scales, out, out_scales, stream))
 PART(widen, 24, widen_row(loop, values, out, stream))
