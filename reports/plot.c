@@ -73,18 +73,21 @@ static EngStatus run_gnuplot(const char *dir, const char *settings, const char *
     return ENG_OK;
 }
 
-/* gnuplot ends with 0 on a full disk: a picture is whole when its format's last bytes are there. */
-static bool is_whole(const char *path, const char *target)
+/* gnuplot ends with 0 on a full disk: a picture is whole when its format's last bytes are there.
+ * ENG_NO_MEMORY: it could not be looked at. */
+static EngStatus look_at(const char *path, const char *target, bool *whole, EngErr *err)
 {
     static const char svg_end[] = "</svg>", png_end[] = "IEND\xae\x42\x60\x82";
     const char *end = strcmp(target, "svg") ? png_end : svg_end;
     size_t n = 0, length = strlen(end);
     char *bytes = NULL;
-    if (eng_file_read(path, &bytes, &n, NULL)) return false;
+    *whole = false;
+    EngStatus status = eng_file_read(path, &bytes, &n, err);
+    if (status) return status == ENG_NO_MEMORY ? status : ENG_OK;
     while (n && bytes[n - 1] == '\n') n--;
-    bool whole = n >= length && !memcmp(bytes + n - length, end, length);
+    *whole = n >= length && !memcmp(bytes + n - length, end, length);
     eng_free(bytes);
-    return whole;
+    return ENG_OK;
 }
 
 static EngStatus draw(const char *dir, const char *name, const char *target, EngErr *err)
@@ -102,8 +105,10 @@ static EngStatus draw(const char *dir, const char *name, const char *target, Eng
         goto out;
     }
     status = run_gnuplot(dir, settings.text, script.text, words, sizeof words, &code, err);
+    bool whole = false;
+    if (!status) status = look_at(temporary.text, target, &whole, err);
     if (status) goto out;
-    if (code || !is_whole(temporary.text, target))
+    if (code || !whole)
         status = ENG_FAIL(err, ENG_IO, "%s/%s: gnuplot failed (exit %d)%s%s", dir, script.text,
                           code, words[0] ? ": " : ", no picture written", words);
     else if (rename(temporary.text, path.text))

@@ -124,7 +124,7 @@ static void test_quickstart_is_whole(void **state)
     EngReportDone done;
     const char *out = in_dir("a/b/report");
     render_ok(in_dir("full.db"), "latest", out, &done);
-    assert_int_equal(done.n_figures, 5); /* no line over tokens from one number of them */
+    assert_int_equal(done.n_figures, 6);
     assert_int_equal(done.n_empty, 0);
     assert_string_equal(done.run_id, "11110000aaaa");
     char *html = slurp(in_dir("a/b/report/index.html"));
