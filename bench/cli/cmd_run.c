@@ -360,7 +360,8 @@ static const EngOption g_options[] = {
      .value = "NAME=VALUES",
      .repeat = true,
      .help =
-         "values of an axis or a setting (pairs, segments, budget_ms, seed, compare, where, zip)"},
+         "values of an axis or a setting (pairs, segments, budget_ms, seed, precision, settled, "
+         "compare, where, zip)"},
     ENG_OPTION_DB,
     ENG_OPTION_DATA,
     {.name = "plugin",

@@ -50,12 +50,6 @@ EngStatus eng_experiment_find(const EngExperimentList *list, const char *name,
         }
         if (n < sizeof names / sizeof *names) names[n++] = list->items[i]->name;
     }
-    if (eng_op_parse(name) >= 0)
-        return ENG_FAIL(
-            err, ENG_USAGE,
-            "'%s' is an operation without an experiment of its own; `engram list` shows "
-            "the experiments",
-            name);
     const char *near = eng_nearest(name, names, n);
     return ENG_FAIL(err, ENG_USAGE, "unknown experiment '%s'%s%s%s", name,
                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "kernels/ref/compare.h"
+#include "kernels/ref/conv.h"
 #include "kernels/ref/gate.h"
 #include "kernels/ref/gather.h"
 #include "kernels/ref/hash.h"
@@ -206,6 +207,37 @@ EngStatus eng_check_gate(const EngGateProblem *problem, const EngGateArgs *args,
     if (args->gates) scan(check, ENG_F32, args->gates, slots);
     if (args->scores) scan(check, ENG_F32, args->scores, slots);
     return ENG_OK;
+}
+
+static size_t conv_values(const EngConvProblem *problem, int64_t n_tokens)
+{
+    int64_t tokens = n_tokens < problem->tokens ? n_tokens : problem->tokens;
+    return (size_t)tokens * (size_t)problem->streams * (size_t)problem->hidden;
+}
+
+EngStatus eng_want_conv(const EngConvProblem *problem, const EngConvArgs *args, int64_t n_tokens,
+                        double **want, EngErr *err)
+{
+    EngConvProblem first = *problem; /* causal: later tokens change nothing */
+    size_t n = conv_values(problem, n_tokens);
+    if (first.tokens > n_tokens) first.tokens = n_tokens;
+    EngStatus status =
+        eng_alloc_or((void **)want, n, 2 * sizeof **want, "outputs of the oracle", err);
+    if (!status) eng_ref_conv(&first, args->value, args->state, *want, NULL, *want + n);
+    return status;
+}
+
+void eng_check_conv(const EngConvProblem *problem, const EngConvArgs *args, int64_t n_tokens,
+                    const double *want, EngCheck *check)
+{
+    EngComparison out;
+    size_t n = conv_values(problem, n_tokens);
+    eng_residual_start(&out);
+    for (size_t i = 0; i < n; i++)
+        eng_residual_add(&out, ENG_F32, args->out[i], want[i],
+                         eng_ref_conv_limit(problem, want[i], args->value[i], want[n + i]));
+    merge(check, &out);
+    scan(check, ENG_F32, args->out, (int64_t)conv_values(problem, problem->tokens));
 }
 
 /* ---- the gate's formula ---- */

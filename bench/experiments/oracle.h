@@ -33,6 +33,13 @@ EngStatus eng_check_lookup(const EngLookupProblem *problem, const EngLookupArgs 
  * scan of the other streams. args as given to the kernel, but with streams_in as it was before. */
 EngStatus eng_check_gate(const EngGateProblem *problem, const EngGateArgs *args, uint64_t seed,
                          int64_t n_tokens, EngCheck *check, EngErr *err);
+/* The oracle's outputs of the first n_tokens tokens, before the kernel moves the state in args:
+ * outputs, then sums of absolute terms, [2, tokens, streams, hidden]; free with eng_free. */
+EngStatus eng_want_conv(const EngConvProblem *problem, const EngConvArgs *args, int64_t n_tokens,
+                        double **want, EngErr *err);
+/* Those outputs, and a scan of the rest. */
+void eng_check_conv(const EngConvProblem *problem, const EngConvArgs *args, int64_t n_tokens,
+                    const double *want, EngCheck *check);
 /* A gate's value by the oracle's formula, and its slope d gate / d score (0 where the clamp holds).
  */
 double eng_gate_value(EngGateFormula formula, double score);
