@@ -113,8 +113,8 @@ static EngStatus draw(const char *dir, const char *name, const char *target, Eng
                           code, words[0] ? ": " : ", no picture written", words);
     else if (rename(temporary.text, path.text))
         status = ENG_FAIL(err, ENG_IO, "%s: cannot write: %s", path.text, strerror(errno));
-    if (status) unlink(temporary.text);
 out:
+    if (status && temporary.text) unlink(temporary.text);
     eng_str_free(&settings);
     eng_str_free(&script);
     eng_str_free(&temporary);
