@@ -58,6 +58,11 @@ static EngStatus check_vision(const EngBackboneConfig *c, EngErr *err)
                             {"vision_heads", c->vision_heads, 1, 1024},
                             {"vision_width", c->vision_width, 1, 1 << 20}};
     if (!c->vision_layers) return ENG_OK;
+    if (c->paced_layer_ns && !c->paced_vision_ns)
+        return ENG_FAIL(err, ENG_USAGE,
+                        "backbone: vision_layers=%d beside paced layers: paced_vision_ns says how "
+                        "long they take",
+                        c->vision_layers);
     EngStatus status = check_bounds(bounds, sizeof bounds / sizeof *bounds, err);
     if (!status && c->vision_hidden % c->vision_heads)
         status =

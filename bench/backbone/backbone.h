@@ -97,7 +97,8 @@ typedef struct EngBackboneConfig {
     int vision_layers, vision_patches, vision_hidden, vision_heads,
         vision_width; /* layers 0: none */
     /* Emulated window: instead of computing, the calling thread spins so long in each layer (after
-     * before_layer) and before the first. Streams hold the embeddings. No logits. */
+     * before_layer) and, for the vision encoder, before the first. With paced layers the streams
+     * hold the embeddings, there are no logits, and the encoder is paced too. */
     int64_t paced_layer_ns, paced_vision_ns;
     EngBackboneHooks hooks;
 } EngBackboneConfig;

@@ -264,6 +264,32 @@ static void test_paced(void **state)
     b = make_backbone(&c);
     assert_false(eng_backbone_emulated(b));
     eng_backbone_destroy(b);
+    c.paced_layer_ns = 1000, c.vision_layers = 2;
+    assert_int_equal(eng_backbone_create(&c, &b, &err), ENG_USAGE);
+    assert_non_null(strstr(err.text, "paced_vision_ns"));
+    c.paced_layer_ns = 0, c.vision_layers = 0, c.paced_vision_ns = 1000;
+    c.hooks = (EngBackboneHooks){0};
+    b = make_backbone(&c); /* a paced encoder before computed layers */
+    assert_true(eng_backbone_emulated(b));
+    assert_int_equal(eng_backbone_prefill(b, 0, ids, 3, logits, &err), ENG_OK);
+    eng_backbone_destroy(b);
+}
+
+/* A timed window allocates nothing of ours. */
+static void test_no_allocation(void **state)
+{
+    EngBackboneConfig c = small_config(3, ENG_F32);
+    EngBackbone *b = make_backbone(&c);
+    EngErr err = {0};
+    int32_t ids[LONG];
+    float logits[11];
+    (void)state;
+    random_ids(ids, LONG, 2);
+    eng_mem_fail_at(0);
+    assert_int_equal(eng_backbone_prefill(b, 0, ids, LONG, logits, &err), ENG_OK);
+    assert_int_equal(eng_backbone_decode(b, ids, 3, logits, &err), ENG_OK);
+    assert_int_equal(eng_mem_fail_at(0), 0);
+    eng_backbone_destroy(b);
 }
 
 /* ---- refusals ---- */
@@ -444,7 +470,7 @@ int main(void)
         cmocka_unit_test(test_paced),         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_steps),         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_seeds),         cmocka_unit_test(test_shared_layers_and_threads),
-        cmocka_unit_test(test_accounting),
+        cmocka_unit_test(test_accounting),    cmocka_unit_test(test_no_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
