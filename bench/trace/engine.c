@@ -41,6 +41,8 @@ typedef struct Item {
     EngKernelClass kind;
 } Item;
 
+#define NEAR 4096 /* items in which a consumer without a name is looked for */
+
 typedef struct Engine {
     const EngTrace *trace;
     const EngEngineOptions *options;
@@ -52,7 +54,8 @@ typedef struct Engine {
     /* Step ranges by start, and API calls by correlation. */
     const EngTraceEvent **steps, **calls;
     int64_t n_steps, n_calls;
-    bool *taken; /* [n]: consumer of a group already */
+    bool *taken;                   /* [n]: consumer of a group already */
+    int64_t next[ENG_CLASS_COUNT]; /* where the search for a consumer of that class goes on */
     EngEngine *out;
     EngErr *err;
 } Engine;
@@ -247,22 +250,30 @@ static bool follows(const Engine *e, int64_t i, EngKernelClass kind, int64_t aft
     return e->items[i].kind == kind && !e->taken[i] && e->items[i].event->start_ns >= after;
 }
 
+/* The next kernel of a class that no group has, once the group's rows are read. Groups come in the
+ * order of time, so what one has passed over is not for a later one: each item is seen once. */
+static int64_t next_of(Engine *e, const Group *g, EngKernelClass kind, int64_t to)
+{
+    int64_t *i = &e->next[kind];
+    if (*i <= g->last) *i = g->last + 1;
+    while (*i < to && !follows(e, *i, kind, g->end_ns)) ++*i;
+    return *i < to ? *i : -1;
+}
+
 /* See engine.h for the rule. */
 static int64_t find_consumer(Engine *e, const Group *g, int64_t to)
 {
     const Item *items = e->items;
-    int64_t gate = -1;
-    for (int64_t i = g->last + 1; i < to && gate < 0; i++)
-        if (follows(e, i, ENG_CLASS_GATE, g->end_ns)) gate = i;
+    int64_t gate = next_of(e, g, ENG_CLASS_GATE, to), end = g->last + 1 + NEAR;
     if (gate >= 0) e->taken[gate] = true;
-    for (int64_t i = gate - 1; i > g->first; i--)
+    for (int64_t i = gate - 1; i > g->last && items[i].event->start_ns >= g->end_ns; i--)
         if (items[i].event->track == items[gate].event->track && !e->taken[i] &&
             items[i].kind == ENG_CLASS_PROJECTION)
             return i;
     if (gate >= 0) return gate;
-    for (int64_t i = g->last + 1; i < to; i++)
-        if (follows(e, i, ENG_CLASS_PROJECTION, g->end_ns)) return i;
-    for (int64_t i = g->last + 1; i < to; i++)
+    int64_t projection = next_of(e, g, ENG_CLASS_PROJECTION, to);
+    if (projection >= 0) return projection;
+    for (int64_t i = g->last + 1; i < to && i < end; i++)
         if (items[i].event->track == items[g->last].event->track && !is_wait_class(&items[i]) &&
             follows(e, i, ENG_CLASS_OTHER, g->end_ns))
             return i;
