@@ -46,7 +46,7 @@ static const EngOption g_options[] = {
     {.name = "out",
      .letter = 'o',
      .value = "FILE",
-     .help = "export: write here instead of to standard output; record: default trace.sqlite"},
+     .help = "of export (default standard output), of record (trace.sqlite)"},
     {.name = "buffer-mib", .value = "N", .def = "256", .help = "record: room for each process"},
     {.name = "overhead", .help = "record: measure what a range costs here, record nothing"},
     {.name = "streams", .help = "summary: streams and threads instead of names, as csv or json"},
@@ -68,7 +68,7 @@ static const EngOption g_options[] = {
 
 const EngVerb eng_verb_trace = {
     .name = "trace",
-    .operands = "record -- COMMAND | (summary | overlap | saturation | export | import) FILE",
+    .operands = "record -- COMMAND | summary|overlap|saturation|export|import FILE",
     .summary = "record and read traces: what a fetch hides; import those of engines",
     .details =
         "FILE is a SQLite export of Nsight Systems (schema 3), or a trace of a point of ours.\n"
