@@ -98,7 +98,8 @@ const EngVerb eng_verb_status = {
     .name = "status",
     .operands = "[RUN]",
     .summary = "where a run stands: states, time left, failures with reasons, slowest points",
-    .details = "RUN is a run id or its first characters; the newest run without it. Reading does "
+    .details = "RUN is a run id, its first characters, latest or latest~N (`engram runs`); without "
+               "it the newest.\nReading does "
                "not disturb a run.",
     .options = g_options,
     .n_options = 1,
