@@ -5,9 +5,9 @@
  * each loads its own shared object, sets up the same inputs, and takes samples when told to, one
  * arm after the other in random order within a pair. Layout, windows and moment differ from segment
  * to segment, never within a pair. All samples go into the ledger, under point keys made of the
- * object's digest and the arm; the verdicts (verdict.h) are computed from what the ledger holds, and
- * stored. So a killed run goes on with the same command and ends with the verdicts of an unbroken
- * one; what other runs measured does not count.
+ * object's digest and the arm; the verdicts (verdict.h) are computed from what the ledger holds,
+ * and stored. So a killed run goes on with the same command and ends with the verdicts of an
+ * unbroken one; what other runs measured does not count.
  */
 #ifndef ENG_BENCH_AB_H
 #define ENG_BENCH_AB_H

@@ -37,8 +37,8 @@ typedef struct EngExportOptions {
     EngExportWhat what;
 } EngExportOptions;
 
-/* ENG_NOT_FOUND: no such run, or nothing of the experiment (no verdicts) in it. The database may be open for
- * reading only; all rows are of one moment, also while a run goes on. */
+/* ENG_NOT_FOUND: no such run, or nothing of the experiment (no verdicts) in it. The database may be
+ * open for reading only; all rows are of one moment, also while a run goes on. */
 EngStatus eng_db_export(EngDb *db, const EngExportOptions *options, EngRowsSink sink, void *context,
                         int64_t *n_rows, EngErr *err);
 

@@ -199,7 +199,8 @@ static EngStatus check_file(EngDb *db, EngErr *err)
     char head[sizeof magic];
     struct stat st;
     if (stat(db->path, &st)) return ENG_OK; /* opening it says why */
-    if (S_ISDIR(st.st_mode)) return ENG_FAIL(err, ENG_BAD_DATA, "%s: a folder, not a database", db->path);
+    if (S_ISDIR(st.st_mode))
+        return ENG_FAIL(err, ENG_BAD_DATA, "%s: a folder, not a database", db->path);
     if (!S_ISREG(st.st_mode))
         return ENG_FAIL(err, ENG_BAD_DATA, "%s: not a regular file, so no database", db->path);
     int fd = st.st_size ? open(db->path, O_RDONLY | O_CLOEXEC) : -1;
@@ -268,7 +269,8 @@ static EngStatus open_checked(EngDb *db, EngErr *err)
     if (!status) status = identify(db, &fresh, &version, err);
     if (status) return status;
     if (db->mode == ENG_DB_READ) {
-        if (fresh) return ENG_FAIL(err, ENG_BAD_DATA, "%s: an empty file, not a database", db->path);
+        if (fresh)
+            return ENG_FAIL(err, ENG_BAD_DATA, "%s: an empty file, not a database", db->path);
         db->version = (int)version;
         return ENG_OK;
     }

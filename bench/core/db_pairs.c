@@ -34,14 +34,13 @@ EngStatus eng_db_pairs(EngDb *db, const char *run_id, const char *point_key, Eng
     EngPairSample *samples = eng_arena_alloc(arena, (size_t)n_samples * sizeof *samples);
     EngPairPoint *points = eng_arena_alloc(arena, (size_t)n_keys * sizeof *points);
     if (!samples || !points) return no_memory(db, err);
-    status =
-        eng_db_query(db, &statement, err,
-                     "SELECT l.point_key, p.variant, p.is_roof, s.segment, s.pair,"
-                     " 1.0 * s.wall_ns / s.inner_iterations, 1.0 * s.cpu_ns / s.inner_iterations,"
-                     " b.outcome, dense_rank() OVER (ORDER BY l.block_id), s.inner_iterations"
-                     PAIRS_OF_RUN
-                     " ORDER BY l.point_key, s.segment, s.pair",
-                     "ss", run_id, point_key);
+    status = eng_db_query(
+        db, &statement, err,
+        "SELECT l.point_key, p.variant, p.is_roof, s.segment, s.pair,"
+        " 1.0 * s.wall_ns / s.inner_iterations, 1.0 * s.cpu_ns / s.inner_iterations,"
+        " b.outcome, dense_rank() OVER (ORDER BY l.block_id), s.inner_iterations" PAIRS_OF_RUN
+        " ORDER BY l.point_key, s.segment, s.pair",
+        "ss", run_id, point_key);
     while (!status && !(status = eng_db_step(db, statement, &row, err)) && row && at < n_samples) {
         const char *key = (const char *)sqlite3_column_text(statement, 0);
         EngPairPoint *point = *n_points ? &points[*n_points - 1] : NULL;
