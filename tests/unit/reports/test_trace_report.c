@@ -75,7 +75,7 @@ static void test_traced(void **state)
 {
     (void)state;
     make_database(in_dir("full.db"), "traces/steps.sqlite"); /* paths start at the database */
-    char *page = render(in_dir("full.db"), in_dir("full"), 6, 0);
+    char *page = render(in_dir("full.db"), in_dir("full"), 7, 0);
     assert_has(page,
                "Step 3 takes 500 us. Layer 1: rows are read for 100 us, the consumer waits 20 us");
     assert_has(page, "compute: 47 gaps, 6 ms in all, the longest 0.592 ms");
@@ -104,7 +104,7 @@ static void test_without(void **state)
         snprintf(db, sizeof db, "without%d.db", i);
         snprintf(out, sizeof out, "without%d", i);
         make_database(in_dir(db), traces[i]);
-        char *page = render(in_dir(db), in_dir(out), 2, 4); /* gates are in the database */
+        char *page = render(in_dir(db), in_dir(out), 2, 5); /* gates are in the database */
         assert_has(page, "No point of this run was traced");
         assert_null(strstr(page, "traces.sql"));
         eng_free(page);
