@@ -8,8 +8,8 @@
  * has begins the next one (a gather and its dequantization are one group). Its consumer is the last
  * projection before the group's gate on the gate's stream; without gates the first projection that
  * starts after the lookups have ended; without projections the gate, else the next other kernel of
- * the lookups' stream. It waits while hash and lookups keep its own stream busy, and from the end of
- * its stream's last own work until rows are ready.
+ * the lookups' stream. It waits while hash and lookups keep its own stream busy, and from the end
+ * of its stream's last own work until rows are ready.
  */
 #ifndef ENG_BENCH_TRACE_ENGINE_H
 #define ENG_BENCH_TRACE_ENGINE_H

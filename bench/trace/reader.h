@@ -30,7 +30,7 @@ typedef struct EngTraceTrack {
     bool gpu;                        /* a stream; else a thread */
     int64_t global;                  /* globalPid of a stream, globalTid of a thread */
     int64_t device, context, stream; /* of a stream */
-    const char *name;                /* "stream 7 of device 0", "compute (thread 12)", "thread 12" */
+    const char *name; /* "stream 7 of device 0", "compute (thread 12)", "thread 12" */
     int64_t n_events;
 } EngTraceTrack;
 
