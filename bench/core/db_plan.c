@@ -180,6 +180,49 @@ static EngStatus write_blocks(Writer *w)
     return status;
 }
 
+/* Points stored before their experiment had an axis have its default: they get it written out, with
+ * keys sorted as eng_plan_axes_json has them, since roofs and points are matched by these texts.
+ * Defaults that a preset gives are older than this. */
+static EngStatus add_axis(Writer *w, const EngExperiment *experiment, const EngAxisDef *def)
+{
+    bool word = def->type == ENG_AXIS_WORD;
+    int64_t lacking = 0;
+    double number = NAN;
+    if (!word && !eng_parse_f64(def->def, &number)) return ENG_OK;
+    EngStatus status = eng_db_number(w->db, &lacking, w->err,
+                                     "SELECT EXISTS (SELECT 1 FROM points WHERE experiment = ?1"
+                                     " AND json_type(axes_json, '$.' || ?2) IS NULL)",
+                                     "ss", experiment->name, def->name);
+    if (status || !lacking) return status;
+    status = eng_db_exec(w->db, w->err,
+                         "INSERT INTO axis_values (point_key, axis, value, number, is_default)"
+                         " SELECT point_key, ?2, ?3, ?4, 1 FROM points WHERE experiment = ?1"
+                         " AND json_type(axes_json, '$.' || ?2) IS NULL"
+                         " ON CONFLICT (point_key, axis) DO NOTHING",
+                         "sssd", experiment->name, def->name, def->def, number);
+    if (status) return status;
+    return eng_db_exec(w->db, w->err,
+                       "UPDATE points SET axes_json = (SELECT json_group_object(key, value) FROM"
+                       "  (SELECT key, value FROM json_each(json_set(axes_json, '$.' || ?2,"
+                       "    iif(?4, ?3, json(?3)))) ORDER BY key))"
+                       " WHERE experiment = ?1 AND json_type(axes_json, '$.' || ?2) IS NULL",
+                       "sssi", experiment->name, def->name, def->def, (int64_t)word);
+}
+
+static EngStatus add_new_axes(Writer *w)
+{
+    const EngPlan *plan = w->plan;
+    EngStatus status = ENG_OK;
+    for (int i = 0; i < plan->n_blocks && !status; i++) {
+        const EngExperiment *e = plan->blocks[i].experiment;
+        bool first = true;
+        for (int k = 0; k < i; k++) first = first && plan->blocks[k].experiment != e;
+        for (int a = 0; first && a < e->n_axes && !status; a++)
+            status = add_axis(w, e, &e->axes[a]);
+    }
+    return status;
+}
+
 /* A resumed run: points of its plan that a later run has finished meanwhile are linked to that
  * run's block and leave ours, unless ours has samples of them already. */
 static EngStatus adopt_points(Writer *w)
@@ -273,7 +316,8 @@ EngStatus eng_db_plan_write(EngDb *db, const char *run_id, const EngPlan *plan, 
     status = eng_db_number(db, &linked, err, "SELECT count(*) FROM run_points WHERE run_id = ?",
                            "s", run_id);
     if (!status && !linked) {
-        status = write_blocks(&w);
+        status = add_new_axes(&w);
+        if (!status) status = write_blocks(&w);
     } else if (!status) {
         if (!fresh) status = adopt_points(&w);
         if (!status) status = close_empty_blocks(&w);

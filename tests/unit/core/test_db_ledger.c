@@ -457,6 +457,44 @@ static void test_allocation_failures(void **state)
     eng_db_close(db);
 }
 
+/* A program that knows one more axis finds what an older one measured, and the older points read as
+ * if they had had it: the text that roofs are matched by is the new one's. */
+static void test_new_axis(void **state)
+{
+    EngDb *db = open_db(*state, ENG_DB_RUN);
+    const char *text = "[gather]\ntokens = 4\nvariant = fast\n";
+    put_common(db);
+    Run run = begin_run(db, text, false);
+    measure_all(db, &run, 2);
+    EngSweep *sweep = good_sweep(&wider_catalog, text);
+    EngPlan *plan = good_plan(sweep, &identity);
+    const EngRunSpec spec = {"machine-1", "build-1", 1, "[]", "w", text, plan->plan_key, "{}"};
+    char run_id[ENG_KEY_HEX];
+    bool resumed;
+    EngPlanCounts counts;
+    OK(eng_db_run_begin(db, &spec, false, run_id, &resumed, err));
+    OK(eng_db_plan_write(db, run_id, plan, false, &counts, err));
+    assert_int_equal(counts.found, 1);
+    assert_int_equal(counts.planned, 0);
+    for (int i = 0; i < plan->n_points; i++) {
+        EngStr axes = {0};
+        char sql[1024];
+        OK(eng_plan_axes_json(plan->points[i], &axes, err));
+        snprintf(sql, sizeof sql,
+                 "SELECT count(*) FROM points JOIN axis_values USING (point_key) WHERE point_key ="
+                 " '%s' AND axes_json = '%s' AND axis = 'hold' AND value = 'row_dims'"
+                 " AND number IS NULL AND is_default = 1",
+                 plan->points[i]->point_key, axes.text);
+        assert_int_equal(number(db, sql), 1);
+        eng_str_free(&axes);
+    }
+    assert_true(plan->n_points >= 3); /* roofs too */
+    eng_plan_free(plan);
+    eng_sweep_free(sweep);
+    free_run(&run);
+    eng_db_close(db);
+}
+
 int main(void)
 {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
@@ -467,6 +505,7 @@ int main(void)
         IN_FOLDER(test_killed_run),
         IN_FOLDER(test_resume_adopts),
         IN_FOLDER(test_no_plan_without_all_of_it),
+        IN_FOLDER(test_new_axis),
         IN_FOLDER(test_results),
         IN_FOLDER(test_status),
         IN_FOLDER(test_summary),
