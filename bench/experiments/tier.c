@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/rng.h"
 #include "bench/experiments/axes.h"
 #include "bench/experiments/shape.h"
 #include "bench/experiments/store_axes.h"
@@ -171,15 +172,29 @@ static EngStatus fetch(State *state, int64_t window, EngErr *err)
                           &state->out, err);
 }
 
-/* A row cache as it is after a while: as many rows of the text as fill it twice. */
-static EngStatus fill_cache(State *state, EngErr *err)
+/* A row cache as it is after a while: rows of the text in shuffled order, so that rows of one
+ * window do not lie side by side in it, then windows as they come. Each part as many rows as it
+ * holds. */
+static EngStatus fill_cache(State *state, uint64_t seed, EngErr *err)
 {
-    EngStatus status = ENG_OK;
-    int64_t most = 2 * state->spec.cache.rows, read = 0;
-    for (int64_t w = 0; w < state->windows.n && read < most && !status; w++) {
-        status = fetch(state, w, err);
-        read += state->per_window;
+    int64_t all = state->windows.n * state->per_window, most = state->spec.cache.rows, *mixed;
+    EngRng rng;
+    EngStatus status =
+        eng_alloc_or((void **)&mixed, (size_t)all, sizeof *mixed, "rows to fill a cache with", err);
+    if (status) return status;
+    memcpy(mixed, state->rows, (size_t)all * sizeof *mixed);
+    eng_rng_seed(&rng, seed);
+    for (int64_t i = all - 1; i > 0; i--) {
+        int64_t other = (int64_t)eng_rng_below(&rng, (uint64_t)i + 1), kept = mixed[i];
+        mixed[i] = mixed[other];
+        mixed[other] = kept;
     }
+    if (most > all || most >= state->store->rows) most = all;
+    for (int64_t at = 0; at < most && !status; at += state->per_window)
+        status = eng_store_read(state->store, mixed + at, state->per_window, &state->out, err);
+    for (int64_t at = 0; at < most && !status; at += state->per_window)
+        status = fetch(state, at / state->per_window, err);
+    eng_free(mixed);
     return status;
 }
 
@@ -202,7 +217,7 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
     if (!status) status = eng_store_spec_open(&state->spec, state->path, &state->store, err);
     if (!status) status = setup_rows(state, bench, point, err);
     if (!status) status = setup_output(state, err);
-    if (!status && state->spec.cached) status = fill_cache(state, err);
+    if (!status && state->spec.cached) status = fill_cache(state, bench->seed, err);
     if (status) {
         teardown(state);
         return status;

@@ -19,9 +19,15 @@ static EngCacheNode *node_of(const EngCacheIndex *index, uint32_t slot_1)
     return &index->nodes[slot_1 - 1];
 }
 
+/* Multiplicative hash; its high bits are the good ones. */
+static uint64_t hash_row(int64_t row)
+{
+    return (uint64_t)row * 0x9e3779b97f4a7c15u;
+}
+
 static uint32_t *bucket_of(const EngCacheIndex *index, int64_t row)
 {
-    return &index->buckets[eng_cache_hash(row) >> 32 & index->bucket_mask];
+    return &index->buckets[hash_row(row) >> 32 & index->bucket_mask];
 }
 
 static uint32_t find(const EngCacheIndex *index, int64_t row)
@@ -205,6 +211,7 @@ EngStatus eng_cache_index_init(EngCacheIndex *index, const EngCacheOptions *opti
     if (index->ways) {
         uint64_t ways = (uint64_t)index->ways;
         index->sets = ((uint64_t)options->rows + ways - 1) / ways;
+        index->inverse = UINT64_MAX / index->sets + 1; /* one set: 0, and all remainders are 0 */
         index->capacity = (int64_t)(index->sets * ways);
         status =
             map_array(&index->main_pages, index->sets,

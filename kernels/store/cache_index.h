@@ -34,9 +34,9 @@ typedef struct EngCacheIndex {
     int64_t capacity; /* slots */
     int64_t hits, misses, evictions;
     /* direct, ways */
-    int ways; /* 0: lru, sieve */
-    uint64_t sets;
-    uint32_t *records; /* [sets][eng_cache_record_words(ways)] */
+    int ways;               /* 0: lru, sieve */
+    uint64_t sets, inverse; /* inverse: ceil(2^64 / sets) */
+    uint32_t *records;      /* [sets][eng_cache_record_words(ways)] */
     /* lru, sieve */
     EngCacheNode *nodes; /* [capacity] */
     uint32_t *buckets;   /* [bucket_mask + 1] slot + 1 */
@@ -74,16 +74,14 @@ static inline int eng_cache_record_words(int ways)
     return ways == 1 ? 2 : ways <= 4 ? 8 : 2 * ways;
 }
 
-/* Multiplicative hash; its high bits are the good ones. */
-static inline uint64_t eng_cache_hash(int64_t row)
-{
-    return (uint64_t)row * 0x9e3779b97f4a7c15u;
-}
-
+/* Set of a row: its remainder, since row numbers are hashes already and a cache as large as the
+ * table then has a place for every row. Without a division, for 32-bit numbers (Lemire, Kaser,
+ * Kurz, "Faster remainder by direct computation", 2019). */
 static inline uint32_t *eng_cache_record(const EngCacheIndex *index, int64_t row, int ways,
                                          uint64_t *set)
 {
-    *set = (uint64_t)((unsigned __int128)eng_cache_hash(row) * index->sets >> 64);
+    uint64_t fraction = index->inverse * (uint64_t)row;
+    *set = (uint64_t)((unsigned __int128)fraction * index->sets >> 64);
     return index->records + *set * (uint64_t)eng_cache_record_words(ways);
 }
 

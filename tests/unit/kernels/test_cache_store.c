@@ -164,6 +164,28 @@ static void test_sets(void **state)
     }
 }
 
+/* The set of a row is its remainder, for all sizes and the largest rows. */
+static void test_remainders(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {1, 2, 3, 7, 250, 65536, 3149866};
+    for (int c = 0; c < LENGTH_OF(sizes); c++) {
+        EngErr err = {0};
+        EngRng rng;
+        EngCacheIndex index;
+        EngCacheOptions options = {.policy = ENG_CACHE_DIRECT, .rows = sizes[c]};
+        assert_int_equal(eng_cache_index_init(&index, &options, UINT32_MAX - 1, &err), ENG_OK);
+        eng_rng_seed(&rng, 7);
+        for (int i = 0; i < 2000; i++) {
+            bool hit;
+            int64_t row =
+                i < 10 ? (int64_t)UINT32_MAX - 2 - i : (int64_t)eng_rng_below(&rng, UINT32_MAX - 1);
+            assert_int_equal(eng_cache_index_access(&index, row, &hit), row % sizes[c]);
+        }
+        eng_cache_index_fini(&index);
+    }
+}
+
 static const EngCacheOptions g_options[] = {
     {ENG_CACHE_LRU, 300, 0},   {ENG_CACHE_SIEVE, 300, 0},   {ENG_CACHE_DIRECT, 300, 0},
     {ENG_CACHE_WAYS, 300, 16}, {ENG_CACHE_WAYS, 301, 2},    {ENG_CACHE_LRU, 1, 0},
@@ -283,9 +305,9 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),    cmocka_unit_test(test_sets),
-        cmocka_unit_test(test_store),    cmocka_unit_test(test_failing_reads),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_lists),         cmocka_unit_test(test_sets),
+        cmocka_unit_test(test_remainders),    cmocka_unit_test(test_store),
+        cmocka_unit_test(test_failing_reads), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
