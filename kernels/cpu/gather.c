@@ -9,7 +9,8 @@ const EngTunable eng_cpu_gather_tunables[] = {
      .min = 1,
      .max = ENG_GATHER_MAX_AHEAD / 2,
      .values = "4,12,24,48",
-     .help = "rows requested back to back (default: by row size, 48 for 256 fp8 values)"},
+     .help = "rows requested back to back (default: by row size and kernel, 24 or 48 for 256 fp8 "
+             "values)"},
     {.name = "ahead",
      .min = 1,
      .max = ENG_GATHER_MAX_AHEAD / 2,

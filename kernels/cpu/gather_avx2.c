@@ -1,13 +1,16 @@
-/* Gather with AVX2 and F16C. fp8 rows:
+/* Gather with AVX2 and F16C.
  *
- *  - to f32: a code whose exponent and fraction are shifted to where half precision has them is
- * that half times 2^8, subnormals included: the conversion to f32 and one product with 2^(scale -
- * 127 + 8) decode it exactly.
- *  - to bf16: in bytes, 32 codes at a time. A code t (sign removed) is 16 t + (scale - 7) * 128 as
- * a bf16 word; the seven subnormals become such numbers by a correction from a table of 16 bytes.
- *    So u = t + correction + 16 (and 8 more where scale is even) has the word's low byte in its low
- *    half, shifted, and the word's upper byte less a constant of the scale in its upper half. Zero
- *    has u = 0 and no constant. Twice as fast as through half precision.
+ * fp8 to f32: a code whose exponent and fraction are shifted to where half precision has them is
+ * that half times 2^8, subnormals included; the conversion to f32 and one product with
+ * 2^(scale - 127 + 8) decode it exactly.
+ *
+ * fp8 to bf16, 32 codes at a time in bytes: a code t (sign removed) is 16 t + (scale - 7) * 128 as
+ * a bf16 word, and so are the seven subnormals after a correction from a table of 16 bytes. With
+ * u = t + correction + 16 (and 8 more where scale is even) the word's lower byte is the lower half
+ * of u, shifted, and its upper byte the upper half of u plus a constant of the scale; zero has u =
+ * 0 and no constant. These are 18 vector instructions; through half precision it was 24, of which
+ * the conversions alone took as long. What is still more than AVX-512 needs, which permutes bytes
+ * of whole tables, adds to the time of the misses: 67 to 78 % of the roof, where that has 74 to 89.
  *
  * NaN codes are found by the way, and scale bytes outside 10 to 246 give results that are not
  * normal: such rows go to the scalar decoder. Other rows are moved by the compiler's vectors.
@@ -29,6 +32,7 @@ static EngStatus supports(const EngProblem *problem, EngErr *why)
 
 #if ENG_X86
 #include <immintrin.h>
+#include <stddef.h>
 
 #define BASE  ENG_ALWAYS_INLINE ENG_TARGET_AVX2
 #define GROUP ENG_SCALE_GROUP
@@ -114,52 +118,62 @@ typedef struct ByteConstants {
     }
 static const ByteConstants g_constants[2] = {CONSTANTS(24), CONSTANTS(16)};
 
+/* What scales mean for the bytes of words, eight at a time: which constants, in bytes from the
+ * first, and what the upper byte gets. */
+typedef struct ScaleBytes {
+    uint8_t constants[8], upper[8];
+} ScaleBytes;
+_Static_assert(sizeof(ByteConstants) == 64, "offsets are made by a shift");
+
+BASE void scale_bytes_of(const uint8_t *scales, int n, ScaleBytes *out)
+{
+    uint64_t bytes = 0x0a0a0a0a0a0a0a0aull; /* 10 is the least that comes here */
+    memcpy(&bytes, scales, n < 8 ? (size_t)n : sizeof bytes);
+    uint64_t constants = (bytes & 0x0101010101010101ull) << 6;
+    uint64_t upper = (bytes - 0x0909090909090909ull) >> 1 & 0x7f7f7f7f7f7f7f7full;
+    memcpy(out->constants, &constants, sizeof constants);
+    memcpy(out->upper, &upper, sizeof upper);
+    __asm__("" : "+m"(*out)); /* from memory a byte is one load: not out of registers by shifts */
+}
+
 /* Two vectors of 16 bf16 words from 32 codes in the order 0-7, 16-23, 8-15, 24-31. t: the codes
- * without signs; power: upper_bytes of its scale, everywhere. */
-BASE void words_of(__m256i codes, __m256i t, uint8_t scale, __m256i power, __m256i *first,
+ * without signs. */
+BASE void words_of(__m256i codes, __m256i t, const ScaleBytes *scales, int g, __m256i *first,
                    __m256i *second)
 {
     const __m256i four_bits = _mm256_set1_epi8(0x0f), sign = _mm256_set1_epi8((char)0x80);
-    const ByteConstants *c = &g_constants[scale & 1];
+    const uint8_t *c = (const uint8_t *)g_constants + scales->constants[g];
     /* 8 and more saturate past 0x7f, where the shuffle gives 0. */
     __m256i index = _mm256_adds_epu8(t, _mm256_set1_epi8(0x78));
-    __m256i correction = _mm256_shuffle_epi8(_mm256_load_si256((const __m256i *)c->correct), index);
-    __m256i u = _mm256_add_epi8(t, _mm256_load_si256((const __m256i *)c->add));
+    __m256i correction = _mm256_shuffle_epi8(
+        _mm256_load_si256((const __m256i *)(c + offsetof(ByteConstants, correct))), index);
+    __m256i u = _mm256_add_epi8(t, _mm256_load_si256((const __m256i *)c));
     u = _mm256_add_epi8(u, correction);
     __m256i high = _mm256_and_si256(_mm256_srli_epi16(u, 4), four_bits);
     __m256i low = _mm256_andnot_si256(four_bits, _mm256_slli_epi16(u, 4));
-    power = _mm256_sign_epi8(power, t); /* 0 where t is 0 */
-    high = _mm256_or_si256(_mm256_add_epi8(high, power), _mm256_and_si256(codes, sign));
+    /* 0 where t is 0. */
+    __m256i upper = _mm256_sign_epi8(_mm256_set1_epi8((char)scales->upper[g]), t);
+    high = _mm256_or_si256(_mm256_add_epi8(high, upper), _mm256_and_si256(codes, sign));
     *first = _mm256_unpacklo_epi8(low, high);
     *second = _mm256_unpackhi_epi8(low, high);
-}
-
-/* What up to eight scales add to the upper bytes, in both halves. */
-BASE __m256i upper_bytes(const uint8_t *scales, int n)
-{
-    uint64_t bytes = 0;
-    memcpy(&bytes, scales, n < 8 ? (size_t)n : sizeof bytes);
-    __m128i less = _mm_sub_epi8(_mm_cvtsi64_si128((long long)bytes), _mm_set1_epi8(9));
-    less = _mm_and_si128(_mm_srli_epi16(less, 1), _mm_set1_epi8(0x7f));
-    return _mm256_broadcastsi128_si256(less);
 }
 
 /* Decoded before it is known whether there is a NaN among the codes: then once more. */
 BASE void fp8_bf16_row(const uint8_t *values, const uint8_t *scales, uint8_t *out, int groups,
                        bool stream)
 {
-    __m256i most = _mm256_setzero_si256(), powers = most;
+    __m256i most = _mm256_setzero_si256();
     bool plain = eng_gather_plain_scales(scales, groups);
+    ScaleBytes bytes;
 #pragma GCC unroll 8
     for (int g = 0; g < groups && plain; g++) {
         __m256i first, second;
-        if (g % 8 == 0) powers = upper_bytes(scales + g, groups - g);
+        if (g % 8 == 0) scale_bytes_of(scales + g, groups - g, &bytes);
         __m256i codes = _mm256_loadu_si256((const __m256i *)(values + (size_t)g * GROUP));
         codes = _mm256_permute4x64_epi64(codes, 0xd8);
         __m256i t = _mm256_and_si256(codes, _mm256_set1_epi8(0x7f));
         most = _mm256_max_epu8(most, t);
-        words_of(codes, t, scales[g], _mm256_shuffle_epi8(powers, _mm256_set1_epi8((char)(g % 8))),
-                 &first, &second);
+        words_of(codes, t, &bytes, g % 8, &first, &second);
         put(out + (size_t)g * 64, first, stream);
         put(out + (size_t)g * 64 + 32, second, stream);
     }
@@ -270,7 +284,7 @@ static void int4_row(const uint8_t *values, const uint8_t *scales, uint8_t *out,
         if (loop->stream) _mm_sfence();                                                            \
     }
 
-PART(fp8_bf16, 48, fp8_bf16_row(values, scales, out, groups, stream))
+PART(fp8_bf16, 24, fp8_bf16_row(values, scales, out, groups, stream))
 PART(fp8_f32, 48, fp8_f32_row(values, scales, out, groups, stream))
 PART(copy_fp8, 48, copy_row(loop, values, scales, out, out_scales, stream))
 PART(copy_wide, 12, copy_row(loop, values, scales, out, out_scales, stream))
@@ -312,7 +326,7 @@ const EngKernel eng_cpu_gather_avx2 = {
     .name = "avx2",
     .backend = ENG_CPU,
     .checked = true,
-    .summary = "AVX2 and F16C: fp8 through half precision, bursts of 48 rows",
+    .summary = "AVX2 and F16C: fp8 in bytes to bf16, through half precision to f32; bursts of rows",
     .tunables = eng_cpu_gather_tunables,
     .supports = supports,
     .cost = eng_cpu_gather_cost,
