@@ -15,8 +15,9 @@
 #include "kernels/store/memory.h"
 #include "kernels/store/pages.h"
 
-#define TAG_AHEAD  16 /* rows between asking for an index line and reading it */
-#define NODE_AHEAD 8
+#define TAG_AHEAD   16 /* rows between asking for an index line and reading it */
+#define NODE_AHEAD  8
+#define RECORD_UNIT 16
 
 typedef struct Late {
     int64_t from, to; /* slots of the destination */
@@ -27,8 +28,9 @@ typedef struct CacheStore {
     EngStore *inner;
     EngCacheIndex index;
     EngRowSizes sizes;
-    EngPages values, scales; /* [capacity] rows, without padding left out: as in a table */
-    uint32_t *filler;        /* [capacity] of slots that wait: which miss of the batch fills them */
+    EngPages records; /* [capacity] rows, scales behind values: a hit goes to one page, not two */
+    size_t record_bytes;
+    uint32_t *filler; /* [capacity] of slots that wait: which miss of the batch fills them */
     int64_t room;
     int64_t *miss_rows, *miss_to; /* [room] as read() of the inner store takes them */
     int64_t *miss_slots;          /* [room] of the cache */
@@ -74,13 +76,44 @@ static EngStatus make_room(CacheStore *store, int64_t n, EngErr *err)
     return status;
 }
 
+static uint8_t *record_of(const CacheStore *store, int64_t slot)
+{
+    return store->records.bytes + (size_t)slot * store->record_bytes;
+}
+
+static void prefetch_record(const CacheStore *store, int64_t slot)
+{
+    const uint8_t *record = record_of(store, slot);
+    size_t bytes = store->sizes.value + store->sizes.scale;
+    for (size_t i = 0; i < bytes; i += ENG_COPY_LINE) __builtin_prefetch(record + i);
+    __builtin_prefetch(record + bytes - 1);
+}
+
+static void copy_out(const CacheStore *store, int64_t slot, const EngRowsOut *out, int64_t to)
+{
+    const uint8_t *record = record_of(store, slot);
+    const EngRowSizes *sizes = &store->sizes;
+    memcpy(out->values + (size_t)to * sizes->stride, record, sizes->value);
+    if (sizes->scale)
+        memcpy(out->scales + (size_t)to * sizes->scale, record + sizes->value, sizes->scale);
+}
+
+static void copy_in(CacheStore *store, int64_t slot, const EngRowsOut *out, int64_t from)
+{
+    uint8_t *record = record_of(store, slot);
+    const EngRowSizes *sizes = &store->sizes;
+    memcpy(record, out->values + (size_t)from * sizes->stride, sizes->value);
+    if (sizes->scale)
+        memcpy(record + sizes->value, out->scales + (size_t)from * sizes->scale, sizes->scale);
+}
+
 /* Asks the index for row i of the batch; a row that is there is asked of memory, and its slot kept
  * for the copy (-1: nothing to copy). */
 static inline int64_t take_answer(CacheStore *store, Walk *w, int64_t row, int64_t to, int64_t slot,
                                   EngCacheAnswer answer)
 {
     if (answer == ENG_CACHE_HIT) {
-        eng_prefetch_row(&store->sizes, store->values.bytes, store->scales.bytes, slot);
+        prefetch_record(store, slot);
         return slot;
     }
     if (answer == ENG_CACHE_WAITING) {
@@ -106,9 +139,7 @@ static inline __attribute__((always_inline)) Walk walk_ways(CacheStore *store, c
     for (int64_t i = 0; i < TAG_AHEAD && i < n; i++) eng_cache_index_prefetch(index, rows[i]);
     for (int64_t i = 0; i < n + ENG_COPY_AHEAD; i++) {
         int64_t *place = &found[i % ENG_COPY_AHEAD], copy = i - ENG_COPY_AHEAD;
-        if (copy >= 0 && *place >= 0)
-            eng_copy_row(&store->sizes, out->values, out->scales, slots ? slots[copy] : copy,
-                         store->values.bytes, store->scales.bytes, *place);
+        if (copy >= 0 && *place >= 0) copy_out(store, *place, out, slots ? slots[copy] : copy);
         if (i >= n) continue;
         if (i + TAG_AHEAD < n) eng_cache_index_prefetch(index, rows[i + TAG_AHEAD]);
         if (!ways && i + NODE_AHEAD < n) eng_cache_index_prefetch_node(index, rows[i + NODE_AHEAD]);
@@ -146,8 +177,7 @@ static void fill_slots(CacheStore *store, const Walk *w, const EngRowsOut *out)
         int64_t slot = store->miss_slots[m];
         if (store->filler[slot] != (uint32_t)m) continue;
         eng_cache_index_settle(&store->index, slot);
-        eng_copy_row(&store->sizes, store->values.bytes, store->scales.bytes, slot, out->values,
-                     out->scales, store->miss_to[m]);
+        copy_in(store, slot, out, store->miss_to[m]);
     }
     for (int64_t i = 0; i < w->late; i++)
         eng_copy_row(&store->sizes, out->values, out->scales, store->late[i].to, out->values,
@@ -185,10 +215,9 @@ static void stats(const EngStore *base, EngStoreStats *out)
     out->hits += store->index.hits;
     out->misses += store->index.misses;
     out->evictions += store->index.evictions;
-    out->memory_bytes +=
-        (int64_t)(store->values.n + store->scales.n + eng_cache_index_bytes(&store->index) +
-                  (size_t)store->index.capacity * sizeof *store->filler +
-                  (size_t)store->room * (3 * sizeof(int64_t) + sizeof(Late)));
+    out->memory_bytes += (int64_t)(store->records.n + eng_cache_index_bytes(&store->index) +
+                                   (size_t)store->index.capacity * sizeof *store->filler +
+                                   (size_t)store->room * (3 * sizeof(int64_t) + sizeof(Late)));
 }
 
 static void reset_stats(EngStore *base)
@@ -205,8 +234,7 @@ static void free_cache(CacheStore *store)
     drop_room(store);
     eng_cache_index_fini(&store->index);
     eng_free(store->filler);
-    eng_pages_unmap(&store->values);
-    eng_pages_unmap(&store->scales);
+    eng_pages_unmap(&store->records);
     eng_free(store);
 }
 
@@ -233,13 +261,13 @@ static const EngStoreOps g_ops = {
 
 static EngStatus map_rows(CacheStore *store, EngErr *err)
 {
-    size_t n = (size_t)store->index.capacity, values, scales;
-    if (!eng_mul_size(n, store->sizes.stride, &values) ||
-        !eng_mul_size(n, store->sizes.scale, &scales))
+    size_t n = (size_t)store->index.capacity, bytes;
+    store->record_bytes =
+        (store->sizes.value + store->sizes.scale + RECORD_UNIT - 1) / RECORD_UNIT * RECORD_UNIT;
+    if (!eng_mul_size(n, store->record_bytes, &bytes))
         return ENG_FAIL(err, ENG_NO_MEMORY, "a cache of %zu rows does not fit memory", n);
-    EngStatus status = eng_memory_check(values + scales, "cache", err);
-    if (!status) status = eng_pages_map(&store->values, values, ENG_PAGES_HUGE, err);
-    if (!status && scales) status = eng_pages_map(&store->scales, scales, ENG_PAGES_HUGE, err);
+    EngStatus status = eng_memory_check(bytes, "cache", err);
+    if (!status) status = eng_pages_map(&store->records, bytes, ENG_PAGES_HUGE, err);
     if (!status)
         status = eng_alloc_or((void **)&store->filler, n, sizeof *store->filler, "cache", err);
     return status;
