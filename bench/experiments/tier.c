@@ -15,28 +15,18 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "bench/experiments/axes.h"
-#include "bench/experiments/shape.h"
-#include "bench/experiments/store_axes.h"
+#include "bench/experiments/open_table.h"
 #include "bench/experiments/support.h"
-#include "bench/experiments/table_files.h"
 #include "bench/experiments/windows.h"
 #include "kernels/store/residency.h"
 
 #define EST_NS_PER_ROW      2000.0
 #define MAX_VERIFIED_TOKENS 128
-#define COLD_SHARE          0.001 /* of the file's pages that may stay: 1/1000 of requests */
-#define WARM_SHARE          0.999
-
-static const char *const g_words_residency[] = {"warm", "cold", "as_found", NULL};
 
 static const EngAxisDef g_axes[] = {
-    ENG_AXES_TABLE,
-    ENG_AXIS_TOKENS_DEF("16", "tokens per call: 1 is a decode step"),
-    ENG_AXIS_CORPUS_DEF,
-    ENG_AXES_STORE,
-    {"residency", ENG_AXIS_WORD, "warm", "", 0, 0, g_words_residency,
-     "what the page cache holds of the file before each sample: all, nothing, or what it happens "
-     "to"},
+    ENG_AXES_TABLE,         ENG_AXIS_TOKENS_DEF("16", "tokens per call: 1 is a decode step"),
+    ENG_AXIS_CORPUS_DEF,    ENG_AXES_STORE,
+    ENG_AXIS_RESIDENCY_DEF,
 };
 
 static const EngMetricDef g_metrics[] = {
@@ -62,41 +52,29 @@ static const EngMetricDef g_metrics[] = {
     {"page_cache_bytes", "B", 0, "none", "page cache of the whole machine after the sample"},
 };
 
-typedef enum Residency { WARM = 0, COLD, AS_FOUND } Residency;
-
 typedef struct State {
-    struct State *next; /* of this worker's points */
     EngShape shape;
-    EngStoreSpec spec;
-    Residency residency;
+    EngOpenTable table;
     const EngResources *resources;
-    char path[ENG_TABLE_PATH_BYTES];
-    EngStore *store;
     EngWindows windows;
     int64_t *rows; /* [windows, tokens, columns] */
     int64_t per_window;
     EngRowsOut out;
     EngIoReading before;
-    double resident_share;
 } State;
-
-static State *g_states; /* of this process: a worker */
 
 static EngStatus resolve(const EngPoint *point, EngShape *shape, EngStoreSpec *spec, EngErr *err)
 {
+    EngResidency residency;
     EngStatus status = eng_shape_resolve(point, shape, err);
-    return status ? status : eng_store_spec_read(point, shape->row_format, spec, err);
+    return status ? status : eng_open_table_read(point, shape->row_format, spec, &residency, err);
 }
 
 static EngStatus check(const EngPoint *point, EngErr *why)
 {
     EngShape shape;
     EngStoreSpec spec;
-    EngStatus status = resolve(point, &shape, &spec, why);
-    if (status) return status;
-    if (spec.kind == ENG_STORE_MEMORY && strcmp(eng_point_word(point, "residency"), "warm"))
-        return ENG_FAIL(why, ENG_UNSUPPORTED, "memory store: its rows are never cold");
-    return ENG_OK;
+    return resolve(point, &shape, &spec, why);
 }
 
 static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
@@ -129,10 +107,7 @@ static void teardown(void *opaque)
 {
     State *state = opaque;
     if (!state) return;
-    State **link = &g_states;
-    while (*link && *link != state) link = &(*link)->next;
-    if (*link) *link = state->next;
-    eng_store_destroy(state->store);
+    eng_open_table_close(&state->table);
     eng_windows_destroy(&state->windows);
     eng_free(state->rows);
     eng_free(state->out.values);
@@ -168,8 +143,8 @@ static EngStatus setup_output(State *state, EngErr *err)
 
 static EngStatus fetch(State *state, int64_t window, EngErr *err)
 {
-    return eng_store_read(state->store, state->rows + window * state->per_window, state->per_window,
-                          &state->out, err);
+    return eng_store_read(state->table.store, state->rows + window * state->per_window,
+                          state->per_window, &state->out, err);
 }
 
 /* A row cache as it is after a while: rows of the text in shuffled order, so that rows of one
@@ -177,7 +152,7 @@ static EngStatus fetch(State *state, int64_t window, EngErr *err)
  * holds. */
 static EngStatus fill_cache(State *state, uint64_t seed, EngErr *err)
 {
-    int64_t all = state->windows.n * state->per_window, most = state->spec.cache.rows, *mixed;
+    int64_t all = state->windows.n * state->per_window, most = state->table.spec.cache.rows, *mixed;
     EngRng rng;
     EngStatus status =
         eng_alloc_or((void **)&mixed, (size_t)all, sizeof *mixed, "rows to fill a cache with", err);
@@ -189,9 +164,10 @@ static EngStatus fill_cache(State *state, uint64_t seed, EngErr *err)
         mixed[i] = mixed[other];
         mixed[other] = kept;
     }
-    if (most > all || most >= state->store->rows) most = all;
+    if (most > all || most >= state->table.store->rows) most = all;
     for (int64_t at = 0; at < most && !status; at += state->per_window)
-        status = eng_store_read(state->store, mixed + at, state->per_window, &state->out, err);
+        status =
+            eng_store_read(state->table.store, mixed + at, state->per_window, &state->out, err);
     for (int64_t at = 0; at < most && !status; at += state->per_window)
         status = fetch(state, at / state->per_window, err);
     eng_free(mixed);
@@ -204,55 +180,25 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
     EngStatus status = eng_alloc_or((void **)&state, 1, sizeof *state, "tier", err);
     if (status) return status;
     EngShape *shape = &state->shape;
-    const char *residency = eng_point_word(point, "residency");
-    state->residency = !strcmp(residency, "warm")  ? WARM
-                       : strcmp(residency, "cold") ? AS_FOUND
-                                                   : COLD;
     state->resources = bench->resources;
-    status = resolve(point, shape, &state->spec, err);
+    status = eng_shape_resolve(point, shape, err);
     state->per_window = shape->tokens * shape->columns;
-    if (!status)
-        status = eng_table_file_ready(bench->resources, shape->row_format, shape->row_dims,
-                                      shape->address.rows[0], state->path, err);
-    if (!status) status = eng_store_spec_open(&state->spec, state->path, &state->store, err);
+    if (!status) status = eng_open_table(&state->table, bench->resources, shape, point, err);
     if (!status) status = setup_rows(state, bench, point, err);
     if (!status) status = setup_output(state, err);
-    if (!status && state->spec.cached) status = fill_cache(state, bench->seed, err);
+    if (!status && state->table.spec.cached) status = fill_cache(state, bench->seed, err);
     if (status) {
         teardown(state);
         return status;
     }
-    state->resident_share = NAN;
-    state->next = g_states;
-    g_states = state;
     *out = state;
     return ENG_OK;
-}
-
-/* A page that any handle of this process has mapped stays in the page cache. */
-static EngStatus make_cold(const State *state, double *share, EngErr *err)
-{
-    for (State *s = g_states; s; s = s->next) eng_store_release(s->store);
-    return eng_residency_drop(state->path, COLD_SHARE, share, err);
 }
 
 static EngStatus prepare(void *opaque, EngErr *err)
 {
     State *state = opaque;
-    double *share = &state->resident_share;
-    EngStatus status = ENG_OK;
-    if (state->residency == COLD) {
-        status = make_cold(state, share, err);
-    } else if (state->spec.kind != ENG_STORE_MEMORY) {
-        status = eng_residency_share(state->path, 0, 0, share, err);
-        if (!status && state->residency == WARM && *share < WARM_SHARE)
-            status = eng_residency_warm(state->path, share, err);
-        if (!status && state->residency == WARM && *share < WARM_SHARE)
-            status = ENG_FAIL(err, ENG_UNSUPPORTED,
-                              "the page cache keeps %.3g %% of the file: it cannot be warm",
-                              100 * *share);
-    }
-    eng_store_reset_stats(state->store);
+    EngStatus status = eng_open_table_prepare(&state->table, err);
     eng_io_read(&state->before);
     return status;
 }
@@ -301,10 +247,11 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     State *state = opaque;
     EngStoreStats s;
     EngIoReading now;
+    const EngStoreSpec *spec = &state->table.spec;
     double wall_ns = eng_wall_ns(timing), rows = (double)state->per_window;
     double calls = (double)timing->inner;
     double asked = rows * (double)state->shape.row_bytes;
-    eng_store_stats(state->store, &s);
+    eng_store_stats(state->table.store, &s);
     eng_io_read(&now);
     double device = now.device_bytes < 0
                         ? NAN
@@ -320,11 +267,11 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     values[8] = (double)s.bytes_read / calls;
     values[9] = device;
     values[10] = device / asked;
-    values[11] = state->spec.kind == ENG_STORE_NOWAIT ? share_of(s.ready, s.requests) : NAN;
-    values[12] = state->spec.cached ? share_of(s.hits, s.hits + s.misses) : NAN;
-    values[13] = state->spec.cached ? (double)s.evictions / calls : NAN;
-    values[14] = state->spec.dedup ? share_of(s.duplicates, s.rows) : NAN;
-    values[15] = state->resident_share;
+    values[11] = spec->kind == ENG_STORE_NOWAIT ? share_of(s.ready, s.requests) : NAN;
+    values[12] = spec->cached ? share_of(s.hits, s.hits + s.misses) : NAN;
+    values[13] = spec->cached ? (double)s.evictions / calls : NAN;
+    values[14] = spec->dedup ? share_of(s.duplicates, s.rows) : NAN;
+    values[15] = state->table.resident_share;
     values[16] = (double)s.memory_bytes;
     values[17] = (double)now.rss_bytes;
     values[18] = (double)now.file_rss_bytes;
