@@ -139,7 +139,10 @@ void eng_cache_index_settle(EngCacheIndex *index, int64_t slot)
         return;
     }
     uint32_t *record = index->records + slot / ways * eng_cache_record_words(ways);
-    record[ways == 1 ? 1 : ways + 2] &= ~(1u << slot % ways);
+    if (ways == 1)
+        record[0] &= ~ENG_CACHE_WAITS;
+    else
+        record[ways + 2] &= ~(1u << slot % ways);
 }
 
 int64_t eng_cache_index_access(EngCacheIndex *index, int64_t row, bool *hit)
@@ -192,9 +195,9 @@ static EngStatus check_options(const EngCacheOptions *options, int64_t rows, Eng
     if (options->policy == ENG_CACHE_WAYS && ways &&
         (ways < 2 || ways > ENG_CACHE_MAX_WAYS || ways & (ways - 1)))
         return ENG_FAIL(err, ENG_USAGE, "cache: %d ways, 2, 4, 8 or 16 are possible", ways);
-    if (rows >= UINT32_MAX)
+    if (rows >= INT32_MAX)
         return ENG_FAIL(err, ENG_UNSUPPORTED,
-                        "cache: a table of %" PRId64 " rows, tags are of 32 bits", rows);
+                        "cache: a table of %" PRId64 " rows, tags are of 31 bits", rows);
     return ENG_OK;
 }
 

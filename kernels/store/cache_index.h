@@ -46,7 +46,7 @@ typedef struct EngCacheIndex {
 } EngCacheIndex;
 
 /* For rows below `rows` of a table. ENG_USAGE: a capacity below 1 or beyond 2^31 rows, ways that
- * are none of 2, 4, 8, 16; ENG_UNSUPPORTED: 2^32 rows or more; ENG_NO_MEMORY. */
+ * are none of 2, 4, 8, 16; ENG_UNSUPPORTED: 2^31 rows or more; ENG_NO_MEMORY. */
 EngStatus eng_cache_index_init(EngCacheIndex *index, const EngCacheOptions *options, int64_t rows,
                                EngErr *err);
 void eng_cache_index_fini(EngCacheIndex *index);  /* accepts zeros */
@@ -71,7 +71,7 @@ size_t eng_cache_index_bytes(const EngCacheIndex *index);
  */
 static inline int eng_cache_record_words(int ways)
 {
-    return ways == 1 ? 2 : ways <= 4 ? 8 : 2 * ways;
+    return ways == 1 ? 1 : ways <= 4 ? 8 : 2 * ways;
 }
 
 /* Set of a row: its remainder, since row numbers are hashes already and a cache as large as the
@@ -94,6 +94,24 @@ static inline uint64_t eng_cache_first_order(int ways)
     return order;
 }
 
+#define ENG_CACHE_WAITS (1u << 31) /* of a tag, direct only */
+
+static inline int64_t eng_cache_ask_place(EngCacheIndex *index, int64_t row, EngCacheAnswer *answer)
+{
+    uint64_t place;
+    uint32_t *tag = eng_cache_record(index, row, 1, &place), want = (uint32_t)row + 1;
+    if ((*tag & ~ENG_CACHE_WAITS) == want) {
+        index->hits++;
+        *answer = *tag & ENG_CACHE_WAITS ? ENG_CACHE_WAITING : ENG_CACHE_HIT;
+    } else {
+        index->misses++;
+        index->evictions += *tag != 0;
+        *tag = want | ENG_CACHE_WAITS;
+        *answer = ENG_CACHE_MISS;
+    }
+    return (int64_t)place;
+}
+
 /* The list with `place` moved to its front. */
 static inline uint64_t eng_cache_to_front(uint64_t order, unsigned place)
 {
@@ -108,31 +126,28 @@ static inline uint64_t eng_cache_to_front(uint64_t order, unsigned place)
 static inline int64_t eng_cache_ask_set(EngCacheIndex *index, int64_t row, int ways,
                                         EngCacheAnswer *answer)
 {
-    uint64_t set, order = 0;
+    if (ways == 1) return eng_cache_ask_place(index, row, answer);
+    uint64_t set, order;
     uint32_t *record = eng_cache_record(index, row, ways, &set);
-    uint32_t want = (uint32_t)row + 1, match = 0, *waiting = &record[ways == 1 ? 1 : ways + 2];
+    uint32_t want = (uint32_t)row + 1, match = 0, *waiting = &record[ways + 2];
     for (int k = 0; k < ways; k++) match |= (uint32_t)(record[k] == want) << k;
-    if (ways > 1) {
-        __builtin_memcpy(&order, record + ways, sizeof order);
-        order ^= eng_cache_first_order(ways);
-    }
-    unsigned place = 0;
+    __builtin_memcpy(&order, record + ways, sizeof order);
+    order ^= eng_cache_first_order(ways);
+    unsigned place;
     if (match) {
         place = (unsigned)__builtin_ctz(match);
         index->hits++;
         *answer = *waiting >> place & 1 ? ENG_CACHE_WAITING : ENG_CACHE_HIT;
     } else {
-        if (ways > 1) place = (unsigned)(order >> (4 * (ways - 1)) & 15);
+        place = (unsigned)(order >> (4 * (ways - 1)) & 15);
         index->misses++;
         index->evictions += record[place] != 0;
         record[place] = want;
         *waiting |= 1u << place;
         *answer = ENG_CACHE_MISS;
     }
-    if (ways > 1) {
-        order = eng_cache_to_front(order, place) ^ eng_cache_first_order(ways);
-        __builtin_memcpy(record + ways, &order, sizeof order);
-    }
+    order = eng_cache_to_front(order, place) ^ eng_cache_first_order(ways);
+    __builtin_memcpy(record + ways, &order, sizeof order);
     return (int64_t)(set * (uint64_t)ways + place);
 }
 
