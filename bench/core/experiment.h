@@ -14,7 +14,7 @@
 #include <engram/kernels.h>
 #include <engram/status.h>
 
-#define ENG_MAX_AXES    32
+#define ENG_MAX_AXES    40
 #define ENG_MAX_METRICS 24
 
 typedef enum EngAxisType { ENG_AXIS_INT = 0, ENG_AXIS_REAL, ENG_AXIS_WORD } EngAxisType;

@@ -54,18 +54,28 @@ EngProblem eng_stage_problem(const EngPoint *point, const EngShape *shape, EngOp
     return problem;
 }
 
+static EngStatus first_of(const char *const *names, const EngProblem *problem,
+                          const EngKernel **kernel, EngErr *err)
+{
+    EngStatus status = ENG_FAIL(err, ENG_UNSUPPORTED, "no %s kernel", eng_op_name(problem->op));
+    for (int i = 0; i < CANDIDATES && names[i]; i++) {
+        *kernel = eng_kernel_find(problem->op, names[i]);
+        if (!*kernel) continue;
+        status = eng_kernel_supports(*kernel, problem, err);
+        if (!status) return ENG_OK;
+    }
+    return status;
+}
+
 EngStatus eng_stage_kernel(const EngPoint *point, const EngShape *shape, EngOp op,
                            const EngKernel **kernel, EngErr *err)
 {
     bool portable = !strcmp(eng_point_word(point, "variant"), "portable");
-    const char *const *names = portable ? g_portable : g_best[op];
     EngProblem problem = eng_stage_problem(point, shape, op);
-    EngStatus status = ENG_FAIL(err, ENG_UNSUPPORTED, "no %s kernel", eng_op_name(op));
-    for (int i = 0; i < CANDIDATES && names[i]; i++) {
-        *kernel = eng_kernel_find(op, names[i]);
-        if (!*kernel) continue;
-        status = eng_kernel_supports(*kernel, &problem, err);
-        if (!status) return ENG_OK;
-    }
-    return status;
+    return first_of(portable ? g_portable : g_best[op], &problem, kernel, err);
+}
+
+EngStatus eng_stage_best(const EngProblem *problem, const EngKernel **kernel, EngErr *err)
+{
+    return first_of(g_best[problem->op], problem, kernel, err);
 }

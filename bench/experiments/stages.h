@@ -12,5 +12,7 @@ EngProblem eng_stage_problem(const EngPoint *point, const EngShape *shape, EngOp
  * ENG_UNSUPPORTED with the last candidate's reason when none fits. */
 EngStatus eng_stage_kernel(const EngPoint *point, const EngShape *shape, EngOp op,
                            const EngKernel **kernel, EngErr *err);
+/* The first kernel by preference, `portable` last, that takes this problem. */
+EngStatus eng_stage_best(const EngProblem *problem, const EngKernel **kernel, EngErr *err);
 
 #endif
