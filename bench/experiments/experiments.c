@@ -8,6 +8,7 @@ static const EngExperiment *const g_items[] = {
     &eng_experiment_chain,   &eng_experiment_step,   &eng_experiment_reuse,
     &eng_experiment_collide, &eng_experiment_cache,  &eng_experiment_ladder,
     &eng_experiment_stream,  &eng_experiment_tier,   &eng_experiment_prefetch,
+    &eng_experiment_split,   &eng_experiment_format,
 };
 
 const EngExperimentList eng_experiments = {

@@ -3,6 +3,7 @@
 #include "points.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/mem.h"
 #include "bench/core/resources.h"
@@ -12,7 +13,8 @@
 
 #define TINY                                                                                       \
     "preset", "tiny", "orders", "2-3", "heads", "2", "rows", "101", "row_dims", "32", "corpus",    \
-        "synthetic", "hidden", "64", "order", "3", "bytes", "65536"
+        "synthetic", "hidden", "64", "order", "3", "bytes", "65536", "order_dims", "64", "total",  \
+        "3000000", "active", "400000"
 
 static EngResources *open_for(const EngPoint *point, EngNeed *need)
 {
