@@ -114,6 +114,46 @@ void eng_cli_exit_with(EngCli *cli, int code)
 /* ---- help --------------------------------------------------------------------------------------
  */
 
+#define HELP_COLUMNS 100
+#define HELP_LEFT    29 /* columns of an option's name */
+
+/* Text in lines of HELP_COLUMNS at most, broken at spaces; `indent` before all but the first. */
+static void print_wrapped(const char *text, size_t indent, FILE *out)
+{
+    size_t used = indent;
+    for (const char *word = text; *word;) {
+        size_t spaces = strspn(word, " "), length = strcspn(word + spaces, " \n");
+        if (used > indent && used + spaces + length > HELP_COLUMNS) {
+            fprintf(out, "\n%*s", (int)indent, "");
+            used = indent;
+            spaces = 0;
+            word += strspn(word, " ");
+        }
+        fprintf(out, "%.*s", (int)(spaces + length), word);
+        used += spaces + length;
+        word += spaces + length;
+        if (*word == '\n') {
+            fprintf(out, "\n%*s", (int)indent, "");
+            used = indent;
+            word++;
+        }
+    }
+    fputc('\n', out);
+}
+
+/* "values of an axis (default x) (repeatable) [ENG_AXIS]". */
+static void option_text(const EngOption *o, EngStr *out)
+{
+    eng_str_add(out, o->help);
+    if (o->def) eng_str_printf(out, " (default %s)", o->def);
+    if (o->repeat) eng_str_add(out, " (repeatable)");
+    if (!o->env) return;
+    eng_str_add(out, " [ENG_");
+    for (const char *p = o->name; *p; p++)
+        eng_str_printf(out, "%c", *p == '-' ? '_' : toupper((unsigned char)*p));
+    eng_str_add(out, "]");
+}
+
 static void print_overview(FILE *out)
 {
     fprintf(out,
@@ -133,23 +173,22 @@ static void print_verb(const EngVerb *verb, FILE *out)
 {
     fprintf(out, "usage: engram %s%s%s%s\n\n%s\n", verb->name, verb->n_options ? " [options]" : "",
             verb->operands[0] ? " " : "", verb->operands, verb->summary);
-    if (verb->details) fprintf(out, "\n%s\n", verb->details);
+    if (verb->details) {
+        fputc('\n', out);
+        print_wrapped(verb->details, 0, out);
+    }
     if (verb->n_options) fprintf(out, "\noptions\n");
     for (int i = 0; i < verb->n_options; i++) {
         const EngOption *o = &verb->options[i];
         char left[64];
         snprintf(left, sizeof left, "%s%s%s%s%s", o->letter ? (char[]){'-', o->letter, ' ', 0} : "",
                  "--", o->name, o->value ? "=" : "", o->value ? o->value : "");
-        fprintf(out, "  %-26s %s", left, o->help);
-        if (o->def) fprintf(out, " (default %s)", o->def);
-        if (o->repeat) fprintf(out, " (repeatable)");
-        if (o->env) {
-            fprintf(out, " [ENG_");
-            for (const char *p = o->name; *p; p++)
-                fputc(*p == '-' ? '_' : toupper((unsigned char)*p), out);
-            fprintf(out, "]");
-        }
-        fputc('\n', out);
+        EngStr text = {0};
+        option_text(o, &text);
+        int used = fprintf(out, "  %-26s ", left);
+        if (used > HELP_LEFT) fprintf(out, "\n%*s", HELP_LEFT, "");
+        print_wrapped(text.text ? text.text : o->help, HELP_LEFT, out);
+        eng_str_free(&text);
     }
 }
 

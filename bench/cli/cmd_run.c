@@ -117,16 +117,6 @@ static const char *first_metric(const char *experiment)
     return e->metrics[0].name;
 }
 
-static bool is_roof(const EngSummaryRow *row)
-{
-    const EngExperiment *e = NULL;
-    char variant[64];
-    if (eng_experiment_find(&eng_experiments, row->experiment, &e, NULL) || e->op < 0) return false;
-    eng_variant_text(row->axes_json, variant, sizeof variant);
-    const EngKernel *kernel = eng_kernel_find((EngOp)e->op, variant);
-    return kernel && kernel->roof;
-}
-
 /* Rows that stand for a point in a table: its first metric, or none at all. */
 static bool is_wanted(const EngSummaryRow *row)
 {
@@ -136,7 +126,8 @@ static bool is_wanted(const EngSummaryRow *row)
 static int wanted_rows(const EngSummaryRow *rows, int n, bool roofs)
 {
     int wanted = 0;
-    for (int i = 0; i < n; i++) wanted += is_wanted(&rows[i]) && (roofs || !is_roof(&rows[i]));
+    for (int i = 0; i < n; i++)
+        wanted += is_wanted(&rows[i]) && (roofs || !eng_row_is_roof(&rows[i]));
     return wanted;
 }
 
@@ -145,7 +136,7 @@ static void variant_text(const EngSummaryRow *row, char *out, size_t size)
 {
     eng_variant_text(row->axes_json, out, size);
     size_t used = strlen(out);
-    if (is_roof(row)) snprintf(out + used, size - used, " (roof)");
+    if (eng_row_is_roof(row)) snprintf(out + used, size - used, " (roof)");
 }
 
 /* worth: per row, NULL when the database has no chain to tell it by. */
@@ -162,7 +153,7 @@ static EngStatus print_points(const EngSummaryRow *rows, int n, bool roofs, cons
     for (int i = 0; i < n && !status; i++) {
         const EngSummaryRow *r = &rows[i];
         char axes[256];
-        if (!is_wanted(r) || (!roofs && is_roof(r))) continue;
+        if (!is_wanted(r) || (!roofs && eng_row_is_roof(r))) continue;
         eng_axes_text(&eng_experiments, r->experiment, r->axes_json, axes, sizeof axes);
         eng_table_text(table, r->experiment);
         eng_table_text(table, axes);
@@ -204,7 +195,7 @@ static EngStatus print_experiments(const EngSummaryRow *rows, int n, EngErr *err
         double least = INFINITY, most = -INFINITY, roof_least = INFINITY, roof_most = -INFINITY;
         for (; i < n && !strcmp(rows[i].experiment, experiment); i++) {
             const EngSummaryRow *r = &rows[i];
-            if (!is_wanted(r) || is_roof(r)) continue;
+            if (!is_wanted(r) || eng_row_is_roof(r)) continue;
             points++;
             measured += !strcmp(r->outcome, "measured");
             least = fmin(least, r->median);
@@ -228,7 +219,6 @@ static EngStatus print_experiments(const EngSummaryRow *rows, int n, EngErr *err
     return status;
 }
 
-/* *code: the exit code that this run alone would give. */
 /* Each reason once, with how many points it concerns. */
 static void print_skips(const EngRunStatus *run)
 {
@@ -245,6 +235,7 @@ static void print_skips(const EngRunStatus *run)
     }
 }
 
+/* *code: the exit code that this run alone would give. */
 static EngStatus print_result(EngCli *cli, const EngRunResult *result, int *code, EngErr *err)
 {
     EngDb *db = NULL;
@@ -273,13 +264,12 @@ static EngStatus print_result(EngCli *cli, const EngRunResult *result, int *code
                "found from before\n",
                result->run_id, eng_cli_text(cli, "db"), run.total.measured, run.total.skipped,
                run.total.failed, run.total.wrong, run.total.found);
+        eng_stops_print(&run);
         for (int i = 0; i < run.n_failures; i++) {
-            char axes[256], variant[64];
+            char point[400];
             const EngStatusPoint *f = &run.failures[i];
-            eng_axes_text(&eng_experiments, f->experiment, f->axes_json, axes, sizeof axes);
-            eng_variant_text(f->axes_json, variant, sizeof variant);
-            eng_warn("run", "%s%s%s %s %s: %s", f->experiment, *variant ? " " : "", variant, axes,
-                     eng_outcome_name(f->outcome), f->reason);
+            eng_point_text(&eng_experiments, f->experiment, f->axes_json, point, sizeof point);
+            eng_warn("run", "%s %s: %s", point, eng_outcome_name(f->outcome), f->reason);
         }
         print_skips(&run);
         /* Roofs too: what stands beside a roof that failed is no share of the limit. */

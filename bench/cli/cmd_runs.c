@@ -30,7 +30,7 @@ static EngStatus print_run(EngTextTable *table, const EngRunRow *run, int back, 
         eng_table_printf(table, "latest~%d", back);
     else
         eng_table_text(table, "latest");
-    eng_table_text(table, run->started_utc);
+    eng_table_printf(table, "%.19sZ", run->started_utc); /* to the second */
     eng_table_text(table, strcmp(run->state, "running") || alive ? run->state : "killed");
     eng_table_text(table, run->sweep_name);
     eng_table_printf(table, "%d", run->points);

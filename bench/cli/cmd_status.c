@@ -39,12 +39,10 @@ static void print_reasons(const char *title, const EngStatusPoint *points, int n
 {
     if (n) printf("\n%s\n", title);
     for (int i = 0; i < n; i++) {
-        char axes[256], variant[64];
-        eng_axes_text(&eng_experiments, points[i].experiment, points[i].axes_json, axes,
-                      sizeof axes);
-        eng_variant_text(points[i].axes_json, variant, sizeof variant);
-        printf("  %s%s%s %s: %s\n", points[i].experiment, *variant ? " " : "", variant, axes,
-               points[i].reason);
+        char point[400];
+        eng_point_text(&eng_experiments, points[i].experiment, points[i].axes_json, point,
+                       sizeof point);
+        printf("  %s: %s\n", point, points[i].reason);
     }
 }
 
@@ -73,16 +71,16 @@ static EngStatus run(EngCli *cli, EngErr *err)
                r->current_experiment, r->current_segment + 1, r->current_segments);
     printf("\n\n");
     status = print_counts(r, err);
+    if (r->n_stops) printf("\n");
+    eng_stops_print(r);
     print_reasons("failed or wrong", r->failures, r->n_failures);
     print_reasons("skipped", r->skips, r->n_skips);
     if (r->n_slowest) printf("\nslowest\n");
     for (int i = 0; i < r->n_slowest; i++) {
-        char axes[256], variant[64];
+        char point[400];
         const EngStatusPoint *p = &r->slowest[i];
-        eng_axes_text(&eng_experiments, p->experiment, p->axes_json, axes, sizeof axes);
-        eng_variant_text(p->axes_json, variant, sizeof variant);
-        printf("  %6.2f s  %s%s%s %s\n", (double)p->wall_ns * 1e-9, p->experiment,
-               *variant ? " " : "", variant, axes);
+        eng_point_text(&eng_experiments, p->experiment, p->axes_json, point, sizeof point);
+        printf("  %6.2f s  %s\n", (double)p->wall_ns * 1e-9, point);
     }
 out:
     eng_db_close(db);

@@ -9,7 +9,7 @@
 #include "bench/core/db_expectation.h"
 #include "bench/experiments/experiments.h"
 
-#define NAME_BYTES 30 /* of a point: the table is to fit 100 columns */
+#define NUMBER_COLUMNS (9 + 11) /* "1.234e+05", "expected us" */
 
 typedef struct Line {
     const EngSummaryRow *row; /* the point's first */
@@ -23,7 +23,7 @@ static bool starts_point(const EngSummaryRow *rows, int i)
     return !i || strcmp(rows[i].point_key, rows[i - 1].point_key);
 }
 
-static bool is_roof(const EngSummaryRow *row)
+bool eng_row_is_roof(const EngSummaryRow *row)
 {
     const EngExperiment *e = NULL;
     char variant[64];
@@ -45,7 +45,7 @@ static EngStatus collect(EngDb *db, const char *run_id, const EngRateTable *rate
         for (end = i; end == i || (end < n && !starts_point(rows, end)); end++)
             eng_point_facts_add(&facts, rows[end].metric, rows[end].median,
                                 rows[end].percent_of_roof);
-        if (is_roof(&rows[i]) || isnan(isnan(facts.cpu_us) ? facts.wall_us : facts.cpu_us))
+        if (eng_row_is_roof(&rows[i]) || isnan(isnan(facts.cpu_us) ? facts.wall_us : facts.cpu_us))
             continue;
         facts.threads = eng_threads_of(rows[i].axes_json);
         status =
@@ -68,8 +68,19 @@ static bool has_word(const char *text, const char *word, size_t length)
     return false;
 }
 
+/* Columns left for names beside two numbers, the gaps and the longest explanation. */
+static size_t name_room(const Line *lines, int n)
+{
+    size_t longest = 0;
+    for (int i = 0; i < n; i++) {
+        size_t length = strlen(lines[i].expected.why);
+        if (length > longest) longest = length;
+    }
+    return ENG_TABLE_COLUMNS - NUMBER_COLUMNS - 3 * 2 - longest;
+}
+
 /* "gather tokens=4 avx2": without the axes that all lines of the experiment share. */
-static void name_of(const Line *lines, int n, int of, char out[128])
+static void name_of(const Line *lines, int n, int of, size_t room, char out[128])
 {
     const char *axes = lines[of].axes;
     char variant[64];
@@ -85,19 +96,20 @@ static void name_of(const Line *lines, int n, int of, char out[128])
     }
     eng_variant_text(lines[of].row->axes_json, variant, sizeof variant);
     if (*variant) snprintf(out + used, 128 - used, " %s", variant);
-    if (strlen(out) > NAME_BYTES) memcpy(out + NAME_BYTES - 2, "..", 3);
+    if (strlen(out) > room) memcpy(out + room - 2, "..", 3);
 }
 
 static EngStatus print_lines(const Line *lines, int n, EngErr *err)
 {
     static const EngTableColumn columns[] = {
-        {"point", false}, {"us", true}, {"expected", true}, {"because of", false}};
+        {"point", false}, {"us", true}, {"expected us", true}, {"because of", false}};
     EngTextTable *table;
     EngStatus status = eng_table_create(&table, columns, 4, err);
     if (status) return status;
+    size_t room = name_room(lines, n);
     for (int i = 0; i < n; i++) {
         char name[128];
-        name_of(lines, n, i, name);
+        name_of(lines, n, i, room, name);
         eng_table_text(table, name);
         eng_table_number(table, lines[i].measured_us);
         eng_table_number(table, lines[i].expected.expected_ns * 1e-3);

@@ -5,6 +5,8 @@
 
 #include "bench/core/db.h"
 
+bool eng_row_is_roof(const EngSummaryRow *row); /* its variant is a roof of its operation */
+
 /* rows: of eng_db_summary, all metrics. Prints nothing when nothing is expected of any point; roofs
  * are left out. */
 EngStatus eng_expected_print(EngDb *db, const char *run_id, const char *machine_id,

@@ -83,21 +83,52 @@ static void print_cell(FILE *out, const char *text, size_t width, bool right, bo
     fputs(last ? "\n" : "  ", out);
 }
 
+/* Whether a column of text says the same in every one of several rows. */
+static bool says_one_thing(const EngTextTable *table, int column)
+{
+    int n = table->n_columns;
+    if (table->columns[column].right || table->n_cells < 2 * n) return false;
+    for (int i = column; i < table->n_cells; i += n)
+        if (strcmp(table->cells[i], table->cells[column])) return false;
+    return true;
+}
+
+/* A table that is too wide says what all rows share once, above it; true for such columns. */
+static void fold(const EngTextTable *table, const size_t *widths, bool *folded, FILE *out)
+{
+    size_t total = 0;
+    const char *before = "all rows: ";
+    for (int c = 0; c < table->n_columns; c++) total += widths[c] + (c ? 2 : 0);
+    if (total <= ENG_TABLE_COLUMNS) return;
+    for (int c = 0; c < table->n_columns; c++) {
+        if (!says_one_thing(table, c)) continue;
+        folded[c] = true;
+        if (!table->cells[c][0]) continue;
+        fprintf(out, "%s%s %s", before, table->columns[c].title, table->cells[c]);
+        before = ", ";
+    }
+    if (before[0] == ',') fputc('\n', out);
+}
+
 EngStatus eng_table_print(const EngTextTable *table, FILE *out, EngErr *err)
 {
     size_t widths[32] = {0};
-    int n = table->n_columns;
+    bool folded[32] = {false};
+    int n = table->n_columns, last = 0;
     if (table->failed || n > 32) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a table");
     for (int c = 0; c < n; c++) widths[c] = width_of(table->columns[c].title);
     for (int i = 0; i < table->n_cells; i++) {
         size_t width = width_of(table->cells[i]);
         if (width > widths[i % n]) widths[i % n] = width;
     }
+    fold(table, widths, folded, out);
     for (int c = 0; c < n; c++)
-        print_cell(out, table->columns[c].title, widths[c], table->columns[c].right, c == n - 1);
-    for (int i = 0; i < table->n_cells; i++)
-        print_cell(out, table->cells[i], widths[i % n], table->columns[i % n].right,
-                   i % n == n - 1);
+        if (!folded[c]) last = c;
+    for (int i = -n; i < table->n_cells; i++) { /* titles first */
+        int c = (i + n) % n;
+        const char *text = i < 0 ? table->columns[c].title : table->cells[i];
+        if (!folded[c]) print_cell(out, text, widths[c], table->columns[c].right, c == last);
+    }
     return ENG_OK;
 }
 
@@ -169,4 +200,21 @@ bool eng_axes_int(const char *axes_json, const char *axis, int64_t *value)
     if (is_int) *value = json_integer_value(found);
     json_decref(axes);
     return is_int;
+}
+
+void eng_stops_print(const EngRunStatus *run)
+{
+    for (int i = 0; i < run->n_stops; i++)
+        printf("%s%s %d%s", i ? ", " : "sampling ended: ", run->stops[i].reason,
+               run->stops[i].points, i + 1 == run->n_stops ? "\n" : "");
+}
+
+void eng_point_text(const EngExperimentList *list, const char *experiment, const char *axes_json,
+                    char *out, size_t size)
+{
+    char variant[64], axes[256];
+    eng_variant_text(axes_json, variant, sizeof variant);
+    eng_axes_text(list, experiment, axes_json, axes, sizeof axes);
+    snprintf(out, size, "%s%s%s%s%s", experiment, *variant ? " " : "", variant, *axes ? " " : "",
+             axes);
 }

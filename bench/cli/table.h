@@ -4,12 +4,16 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include "bench/core/db.h"
 #include "bench/core/experiment.h"
 
 typedef struct EngTableColumn {
     const char *title;
     bool right; /* aligned right: numbers */
 } EngTableColumn;
+
+/* A table wider than this says what all its rows share once, in a line above it. */
+#define ENG_TABLE_COLUMNS 100
 
 /* Cells are added row by row; a failed allocation is told by eng_table_print. */
 typedef struct EngTextTable EngTextTable;
@@ -22,6 +26,9 @@ void eng_table_number(EngTextTable *table, double value); /* four digits; NAN: e
 EngStatus eng_table_print(const EngTextTable *table, FILE *out, EngErr *err);
 void eng_table_free(EngTextTable *table); /* accepts NULL */
 
+/* "sampling ended: pairs reached 12, time budget 3\n"; nothing when no sampling ended yet. */
+void eng_stops_print(const EngRunStatus *run);
+
 /* "tokens=4 corpus=code": the axes of a JSON object that are not at their default, without the
  * variant. */
 void eng_axes_text(const EngExperimentList *list, const char *experiment, const char *axes_json,
@@ -29,6 +36,9 @@ void eng_axes_text(const EngExperimentList *list, const char *experiment, const 
 /* One axis of a JSON object of axes; false when it is not there or of another type. */
 bool eng_axes_word(const char *axes_json, const char *axis, char *out, size_t size);
 bool eng_axes_int(const char *axes_json, const char *axis, int64_t *value);
+/* "gather avx2 tokens=4": experiment, variant and the axes of eng_axes_text. */
+void eng_point_text(const EngExperimentList *list, const char *experiment, const char *axes_json,
+                    char *out, size_t size);
 /* The kernel variant in a JSON object of axes, "" when it has none. */
 void eng_variant_text(const char *axes_json, char *out, size_t size);
 

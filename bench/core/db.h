@@ -232,6 +232,12 @@ typedef struct EngStatusPoint {
     int64_t n_samples, wall_ns; /* over all its samples */
 } EngStatusPoint;
 
+/* How often sampling ended for a reason ("pairs reached", "time budget", ...). */
+typedef struct EngStopCount {
+    const char *reason;
+    int points;
+} EngStopCount;
+
 typedef struct EngRunStatus {
     const char *run_id, *state, *sweep_name, *started_utc, *ended_utc /* "" while running */;
     const char *machine_id, *build_id, *plan_key;
@@ -247,6 +253,8 @@ typedef struct EngRunStatus {
     EngStatusCounts total;
     EngStatusCounts *experiments;
     int n_experiments;
+    EngStopCount *stops; /* of measured points, commonest first */
+    int n_stops;
     EngStatusPoint *failures; /* failed and wrong */
     int n_failures;
     EngStatusPoint *skips;

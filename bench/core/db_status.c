@@ -109,6 +109,32 @@ static EngStatus read_counts(EngDb *db, EngArena *arena, EngRunStatus *out, EngE
     return status;
 }
 
+static EngStatus read_stops(EngDb *db, EngArena *arena, EngRunStatus *out, EngErr *err)
+{
+    sqlite3_stmt *statement;
+    bool row;
+    void *rows = NULL;
+    EngStatus status =
+        eng_db_query(db, &statement, err,
+                     "SELECT bp.stop_reason, count(*) FROM run_points l JOIN points p USING"
+                     " (point_key) JOIN block_points bp USING (block_id, point_key)"
+                     " WHERE l.run_id = ? AND p.is_roof = 0 AND bp.outcome = 'measured'"
+                     " AND bp.stop_reason IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1",
+                     "s", out->run_id);
+    while (!status && !(status = eng_db_step(db, statement, &row, err)) && row) {
+        EngStopCount *stop = next_row(arena, &rows, &out->n_stops, sizeof *stop);
+        if (stop)
+            *stop =
+                (EngStopCount){eng_db_text(arena, statement, 0), sqlite3_column_int(statement, 1)};
+        if (!stop || !stop->reason) {
+            sqlite3_reset(statement);
+            return no_memory(db, err);
+        }
+    }
+    out->stops = rows;
+    return status;
+}
+
 /* Per block, in the order of experiments: wall time of its ended segments, the estimate of its
  * samples (one lasts about a millisecond at least, as inner iterations fill it), the share of them
  * that are taken, for how long its segment has been open while the run goes on, and how many times
@@ -283,6 +309,7 @@ EngStatus eng_db_status(EngDb *db, const char *run_id, EngArena *arena, EngRunSt
     *status_out = (EngRunStatus){0};
     EngStatus status = find_run(db, run_id, arena, status_out, err);
     if (!status) status = read_counts(db, arena, status_out, err);
+    if (!status) status = read_stops(db, arena, status_out, err);
     if (!status) status = read_blocks(db, arena, status_out, err);
     if (!status) status = read_lists(db, arena, status_out, err);
     return status;

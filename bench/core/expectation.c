@@ -38,6 +38,13 @@ static const char *label_of(EngTerm term)
                                                                 : "modelled";
 }
 
+/* "1.8", "12", "340": two digits, or the whole number. */
+static const char *ratio_text(double ratio, char out[16])
+{
+    snprintf(out, 16, ratio >= 99.5 && ratio < 1e5 ? "%.0f" : "%.2g", ratio);
+    return out;
+}
+
 /* Slower than expected: what may explain it, and in which term's name. */
 static void explain_slow(const EngWork *work, const EngRoofWork *roof, double measured_ns,
                          const EngExpectation *e, EngTerm *term, char *out, size_t size)
@@ -56,7 +63,8 @@ static void explain_slow(const EngWork *work, const EngRoofWork *roof, double me
     } else if (sum > e->expected_ns * ENG_EXPECT_THRESHOLD && near(measured_ns / sum)) {
         snprintf(out, size, "; terms one after the other");
     } else if (of_roof > ENG_EXPECT_THRESHOLD && beyond > 1 && same_bytes) {
-        snprintf(out, size, "; roof %.2g x, then flops (modelled)", of_roof);
+        char text[16];
+        snprintf(out, size, "; roof %s x, flops (modelled)", ratio_text(of_roof, text));
     } else if (same_bytes) {
         *term = ENG_TERM_FLOPS;
         snprintf(out, size, "; flops (modelled)");
@@ -67,7 +75,7 @@ static void explain_slow(const EngWork *work, const EngRoofWork *roof, double me
 
 static const char *explain_fast(EngTerm term)
 {
-    return term == ENG_TERM_LATENCY || term == ENG_TERM_PAGES ? "; lines overlap or are cached"
+    return term == ENG_TERM_LATENCY || term == ENG_TERM_PAGES ? "; lines overlap, or cached"
            : term == ENG_TERM_BYTES                           ? "; cached"
            : term == ENG_TERM_FLOPS                           ? "; faster than any product here"
                                                               : "";
@@ -93,7 +101,7 @@ void eng_expect(const EngWork *work, const EngRates *rates, double measured_ns,
     if (!out->term) return;
     out->ratio = measured_ns / out->expected_ns;
     EngTerm term = out->term;
-    char more[64] = "";
+    char more[64] = "", ratio[16];
     if (!(out->ratio > 0) || near(out->ratio)) {
         snprintf(out->why, sizeof out->why, "%s (%s)", eng_term_name(term), label_of(term));
     } else {
@@ -101,7 +109,7 @@ void eng_expect(const EngWork *work, const EngRates *rates, double measured_ns,
             explain_slow(work, roof, measured_ns, out, &term, more, sizeof more);
         else
             snprintf(more, sizeof more, "%s", explain_fast(term));
-        snprintf(out->why, sizeof out->why, "%.2g x %s (%s)%s", out->ratio,
+        snprintf(out->why, sizeof out->why, "%s x %s (%s)%s", ratio_text(out->ratio, ratio),
                  eng_term_name(out->term), label_of(out->term), more);
     }
     out->term = term;

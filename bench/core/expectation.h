@@ -9,7 +9,8 @@
  *   pages    and the ladder's rate on such pages, page walks included
  * The roof bounds it: what the roof of the block was measured to do can be done, so the lesser of
  * both is expected. Where the measured time differs beyond a threshold the term that explains it is
- * named, which may be the page walks, or the arithmetic that a roof of the same bytes leaves out. */
+ * named, which may be the page walks, or the arithmetic that a roof of the same bytes leaves out.
+ */
 #ifndef ENG_BENCH_EXPECTATION_H
 #define ENG_BENCH_EXPECTATION_H
 
@@ -17,6 +18,7 @@
 
 /* Measured times this far from what is expected (as a ratio, either way) are explained. */
 #define ENG_EXPECT_THRESHOLD 1.25
+#define ENG_WHY_COLUMNS      56 /* no explanation is longer: it shares 100 columns with a name */
 
 typedef enum EngTerm {
     ENG_TERM_NONE = 0, /* nothing is known */

@@ -38,6 +38,8 @@ expect 0 'measured' run hash "${tiny[@]}" -a pairs=2 -a segments=3
 stops pairs 'pairs reached'
 expect 0 'measured' run hash "${tiny[@]}" -a pairs=400 -a segments=2 -a budget_ms=40
 stops budget 'time budget'
+expect 0 '^sampling ended: time budget 1$' status --db=a.db
+expect 0 '^sampling ended: pairs reached 1$' run hash "${tiny[@]}" -a pairs=2 -a segments=1
 expect 0 'precision = 0.01%' run hash "${tiny[@]}" -a pairs=20 -a precision=0.01% --dry-run
 expect 1 'precision ends sampling after 31 pairs in 2 segments' run hash "${tiny[@]}" -a precision=1%
 
@@ -68,7 +70,7 @@ expect 0 'cache=cold .*measured' run gather "${tiny[@]}" -a rows=101 -a tokens=2
     fail "not one lifetime flushed"
 
 # ---- what was expected of each point ----
-expect 0 '^point +us +expected +because of$' run gather "${tiny[@]}" -a rows=101 -a tokens=2 -a pairs=6 \
+expect 0 '^point +us +expected us +because of$' run gather "${tiny[@]}" -a rows=101 -a tokens=2 -a pairs=6 \
     -a segments=1
 expect 0 '^gather portable .*(roof|flops|pages|latency)' run gather "${tiny[@]}" -a rows=101 -a tokens=2 \
     -a pairs=6 -a segments=1

@@ -25,7 +25,7 @@ static void test_terms(void **state)
     assert_true(e.expected_ns == 250);
     assert_string_equal(e.why, "4 x latency (counted); no term explains it");
     e = expect((EngWork){0, 1000, 6400, 1, 1}, rates, 200, NAN);
-    assert_string_equal(e.why, "0.4 x latency (counted); lines overlap or are cached");
+    assert_string_equal(e.why, "0.4 x latency (counted); lines overlap, or cached");
     /* 1250 ns are what 4 KiB pages cost (1200). */
     e = expect((EngWork){0, 1000, 6400, NAN, 1}, rates, 1250, NAN);
     assert_int_equal(e.term, ENG_TERM_PAGES);
@@ -69,10 +69,29 @@ static void test_roof_bounds(void **state)
     assert_true(e.expected_ns == 500);
     assert_string_equal(e.why, "1.9 x latency (counted); so is its roof");
     e = expect(work, rates, 1500, 900);
-    assert_string_equal(e.why, "3 x latency (counted); roof 1.8 x, then flops (modelled)");
+    assert_string_equal(e.why, "3 x latency (counted); roof 1.8 x, flops (modelled)");
+    e = expect(work, rates, 150000, 60000);
+    assert_string_equal(e.why, "300 x latency (counted); roof 120 x, flops (modelled)");
     /* A product that beats its roof: the roof explains nothing. */
     e = expect((EngWork){1e5, 10000, NAN, NAN, 1}, rates, 3000, 6000);
     assert_string_equal(e.why, "3 x bytes (modelled); flops (modelled)");
+}
+
+/* The table of `engram run` has 100 columns: whatever the work and the times, this much is left. */
+static void test_why_is_short(void **state)
+{
+    (void)state;
+    const EngRates rates = {.gbps = 10, .gflops = 100, .ns_per_load = 5, .ns_per_load_4k = 12};
+    const double flops[] = {NAN, 1e4, 1e6}, bytes[] = {100, 5000, 80000}, huge[] = {0, 1, NAN};
+    size_t longest = 0;
+    for (int i = 0; i < 27; i++)
+        for (double ns = 1; ns < 1e6; ns *= 1.3)
+            for (double roof = 1; roof < 1e6; roof *= 1.3) {
+                const EngWork work = {flops[i % 3], bytes[i / 3 % 3], 6400, huge[i / 9], 1};
+                size_t length = strlen(expect(work, rates, ns, roof).why);
+                if (length > longest) longest = length;
+            }
+    assert_in_range(longest, 30, ENG_WHY_COLUMNS);
 }
 
 static void test_unknown(void **state)
@@ -186,6 +205,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_terms),
         cmocka_unit_test(test_roof_bounds),
+        cmocka_unit_test(test_why_is_short),
         cmocka_unit_test(test_unknown),
         cmocka_unit_test_setup_teardown(test_rates, make_folder, remove_folder),
     };

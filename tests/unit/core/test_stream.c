@@ -311,7 +311,7 @@ static void import_raw(void **state)
     assert_import_fails("a.bin", ENG_BAD_DATA, "a.bin: index 2: id 1000 is not in [0, 1000)");
     put("a.bin", "", 0);
     assert_import_fails("a.bin", ENG_BAD_DATA, "empty");
-    assert_import_fails("gone.bin", ENG_NOT_FOUND, "gone.bin");
+    assert_import_fails("gone.bin", ENG_BAD_DATA, "gone.bin");
     put("a.xyz", IDS, sizeof IDS);
     assert_import_fails("a.xyz", ENG_USAGE, "--format");
 }
