@@ -1,0 +1,68 @@
+/* What a test controls and asks: how the executor schedules, and which faults it found.
+ *
+ * One process holds one simulated device. begin() starts it afresh. A fault inside a kernel ends
+ * that launch (the threads are dropped); faults of the runtime are noted and the call returns its
+ * CUDA error. Everything is reproducible from (order, policy, seed).
+ */
+#ifndef ENG_TESTS_SIMT_CONTROL_H
+#define ENG_TESTS_SIMT_CONTROL_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace simt
+{
+/* In which order the threads of a block run between two barriers, and the blocks of a grid. */
+enum class Order { forward, reverse, random };
+
+/* When work in streams is carried out: only when somebody waits for it; in random order among what
+ * is ready, also before anyone waits; by random priorities of streams; at once. */
+enum class Policy { lazy, random, priority, eager };
+
+struct Options {
+    Order order = Order::forward;
+    Policy policy = Policy::lazy;
+    uint64_t seed = 1;
+    long most_accesses = 4000000000; /* of one launch: more is an endless loop */
+};
+
+enum class Fault {
+    none,
+    bounds,        /* outside every allocation, or outside the one it began in */
+    shared_bounds, /* in the shared window but outside every array of the block */
+    use_after_free,
+    misaligned,
+    foreign_memory, /* a kernel touches host memory, or the host device memory */
+    uninitialised,  /* reads shared or device memory that nobody wrote */
+    race_in_block,
+    race_between_blocks,
+    race_between_streams,
+    race_with_host,   /* the host touches pinned memory that an operation in flight uses */
+    copy_in_flight,   /* a thread touches the target of its block's copy before the wait */
+    copy_not_awaited, /* a thread ends with asynchronous copies nobody waited for */
+    divergent_barrier,
+    divergent_collective,
+    inactive_lane, /* a collective names or reads a lane that does not take part */
+    bad_launch,    /* sizes the device refuses */
+    pageable_copy, /* an asynchronous copy from or to memory that is not pinned */
+    legacy_stream,
+    capture_unjoined,
+    capture_sync,      /* waiting for the device while a stream is being captured */
+    capture_isolation, /* captured work depends on work outside the graph */
+    stuck,             /* more accesses than Options::most_accesses */
+};
+
+const char *fault_name(Fault fault);
+
+void begin(const Options &options);
+
+/* Faults since begin(). */
+int faults(void);
+Fault fault(int i);
+const char *fault_text(int i);
+
+/* How many launches ran to their end, for tests that must know that something ran. */
+long launches_done(void);
+} // namespace simt
+
+#endif

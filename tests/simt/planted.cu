@@ -1,0 +1,222 @@
+/* See planted.cuh. Blocks have 64 threads; in holds at least 256 numbers. */
+#include "planted.cuh"
+
+__global__ void neighbour_sum(const int *in, int *out, bool broken)
+{
+    ENG_SHARED(int, cells, [64]);
+    int t = (int)threadIdx.x;
+    cells[t] = 0;
+    __syncthreads();
+    cells[t] = in[t];
+    if (!broken) __syncthreads();
+    out[64 * (int)blockIdx.x + t] = cells[(t + 1) % 64];
+}
+
+__global__ void warp_neighbour(const int *in, int *out, bool broken)
+{
+    ENG_SHARED(int, cells, [64]);
+    int t = (int)threadIdx.x, warp = t / 32 * 32;
+    cells[t] = 0;
+    __syncwarp();
+    cells[t] = in[t];
+    if (!broken) __syncwarp();
+    out[64 * (int)blockIdx.x + t] = cells[warp + (t + 1) % 32];
+}
+
+__global__ void early_exit(const int *in, int *out, bool broken)
+{
+    int t = (int)threadIdx.x;
+    if (broken && t == 40) return;
+    __syncthreads();
+    out[64 * (int)blockIdx.x + t] = in[t];
+}
+
+__global__ void two_barriers(const int *in, int *out, bool broken)
+{
+    int t = (int)threadIdx.x;
+    if (broken && t < 32)
+        __syncthreads();
+    else
+        __syncthreads();
+    if (!broken) __syncthreads();
+    out[64 * (int)blockIdx.x + t] = in[t];
+}
+
+__global__ void lane_from_outside(const int *in, int *out, bool broken)
+{
+    int t = (int)threadIdx.x, value = in[t];
+    if (t % 32 < 16) value += __shfl_sync(0xffffu, value, broken ? 20 : 4);
+    out[64 * (int)blockIdx.x + t] = value;
+}
+
+__global__ void ended_lane(const int *in, int *out, bool broken)
+{
+    int t = (int)threadIdx.x;
+    out[64 * (int)blockIdx.x + t] = in[t];
+    if (broken && t % 32 == 7) return;
+    out[64 * (int)blockIdx.x + t] = __shfl_xor_sync(ENG_FULL_WARP, in[t], 1);
+}
+
+__global__ void full_mask_in_branch(const int *in, int *out, bool broken)
+{
+    int t = (int)threadIdx.x, value = in[t];
+    if (!broken) {
+        value += __shfl_down_sync(ENG_FULL_WARP, value, 1);
+    } else if (t % 2) {
+        value += __shfl_down_sync(ENG_FULL_WARP, value, 1);
+    } else {
+        value -= __shfl_down_sync(ENG_FULL_WARP, value, 2);
+    }
+    out[64 * (int)blockIdx.x + t] = value;
+}
+
+__global__ void shared_past_end(const int *in, int *out, bool broken)
+{
+    ENG_SHARED(int, cells, [64]);
+    ENG_SHARED(int, others, [64]);
+    int t = (int)threadIdx.x, at = broken ? t + 1 : t;
+    others[t] = 1;
+    cells[at] = in[t];
+    __syncthreads();
+    out[64 * (int)blockIdx.x + t] = cells[at] + others[t];
+}
+
+__global__ void shared_before_start(const int *in, int *out, bool broken)
+{
+    ENG_SHARED_DYNAMIC(int, cells);
+    int t = (int)threadIdx.x, at = broken ? t - 1 : t;
+    cells[at] = in[t];
+    out[64 * (int)blockIdx.x + t] = cells[at];
+}
+
+__global__ void shared_misaligned(const int *in, int *out, bool broken)
+{
+    ENG_SHARED(unsigned char, bytes, [512]);
+    int t = (int)threadIdx.x;
+    int *cell = reinterpret_cast<int *>(bytes + 4 * t + (broken ? 2 : 0));
+    *cell = in[t];
+    out[64 * (int)blockIdx.x + t] = *cell;
+}
+
+__global__ void shared_unwritten(const int *in, int *out, bool broken)
+{
+    ENG_SHARED(int, cells, [64]);
+    int t = (int)threadIdx.x;
+    if (!broken || t != 13) cells[t] = in[t];
+    __syncthreads();
+    out[64 * (int)blockIdx.x + t] = cells[63 - t];
+}
+
+__global__ void global_past_end(const int *in, int *out, bool broken)
+{
+    int t = (int)threadIdx.x;
+    out[64 * (int)blockIdx.x + t + (broken && blockIdx.x + 1 == gridDim.x ? 1 : 0)] = in[t];
+}
+
+__global__ void global_far(const int *in, int *out, bool broken)
+{
+    int t = (int)threadIdx.x;
+    out[64 * (int)blockIdx.x + t] = in[broken ? t - 100000000 : t];
+}
+
+__global__ void global_misaligned(const int *in, int *out, bool broken)
+{
+    int t = (int)threadIdx.x;
+    uint4 four = eng_load_once<uint4>(in + 4 * (t % 32) + (broken ? 2 : 0));
+    out[64 * (int)blockIdx.x + t] = (int)four.x;
+}
+
+__global__ void same_cell(const int *in, int *out, bool broken)
+{
+    int t = (int)threadIdx.x, at = 64 * (int)blockIdx.x;
+    out[at + t] = in[t];
+    __syncthreads();
+    if (broken)
+        out[at] = in[t];
+    else if (t == 0)
+        out[at] = in[t];
+}
+
+__global__ void cell_of_all_blocks(const int *in, int *out, bool broken)
+{
+    if (threadIdx.x) return;
+    if (broken)
+        out[0] += in[0];
+    else
+        atomicAdd(out, in[0]);
+}
+
+/* Each thread copies four numbers and reads one of its own. */
+__global__ void copy_too_early(const int *in, int *out, bool broken)
+{
+    ENG_SHARED(int, cells, [256]);
+    int t = (int)threadIdx.x;
+    eng_copy_async_16(&cells[4 * t], in + 4 * t);
+    eng_copy_commit();
+    if (!broken) eng_copy_wait<0>();
+    out[64 * (int)blockIdx.x + t] = cells[4 * t + 1];
+    eng_copy_wait<0>();
+}
+
+/* The own wait says nothing about the copies of other threads. */
+__global__ void copy_without_barrier(const int *in, int *out, bool broken)
+{
+    ENG_SHARED(int, cells, [256]);
+    int t = (int)threadIdx.x;
+    eng_copy_async_16(&cells[4 * t], in + 4 * t);
+    eng_copy_commit();
+    eng_copy_wait<0>();
+    if (!broken) __syncthreads();
+    out[64 * (int)blockIdx.x + t] = cells[(4 * t + 4) % 256];
+}
+
+__global__ void copy_never_awaited(const int *in, int *out, bool broken)
+{
+    ENG_SHARED(int, cells, [256]);
+    int t = (int)threadIdx.x;
+    eng_copy_async_16(&cells[4 * t], in + 4 * t);
+    eng_copy_commit();
+    if (!broken) eng_copy_wait<0>();
+    out[64 * (int)blockIdx.x + t] = in[t];
+}
+
+__global__ void endless(const int *in, int *out, bool broken)
+{
+    int t = (int)threadIdx.x;
+    volatile const int *flag = in;
+    while (broken && *flag != 12345) {
+    }
+    out[64 * (int)blockIdx.x + t] = in[t];
+}
+
+/* Two stages in flight; broken: the next copy starts into cells that others may still read. */
+__global__ void double_buffer(const int *in, int *out, bool broken)
+{
+    ENG_SHARED(int, cells, [2][256]);
+    int t = (int)threadIdx.x, sum = 0;
+    eng_copy_async_16(&cells[0][4 * t], in + 4 * t);
+    eng_copy_commit();
+    for (int stage = 0; stage < 4; stage++) {
+        if (!broken) __syncthreads();
+        eng_copy_async_16(&cells[(stage + 1) % 2][4 * t], in + 4 * t);
+        eng_copy_commit();
+        eng_copy_wait<1>();
+        __syncthreads();
+        sum += cells[stage % 2][(4 * t + 4) % 256];
+    }
+    eng_copy_wait<0>();
+    out[64 * (int)blockIdx.x + t] = sum;
+}
+
+__global__ void add_one(const int *in, int *out)
+{
+    int i = 64 * (int)blockIdx.x + (int)threadIdx.x;
+    out[i] = in[i] + 1;
+}
+
+__global__ void far_row(const int *in, int *out, int row, int row_ints, bool broken)
+{
+    uint32_t short_at = (uint32_t)row * (uint32_t)row_ints * 4u;
+    uint64_t at = broken ? short_at : (uint64_t)row * (uint64_t)row_ints * 4u;
+    out[0] = in[at / 4];
+}

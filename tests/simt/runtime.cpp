@@ -1,0 +1,416 @@
+/* The part of the CUDA runtime that kernels/cuda and its tests use, without a device.
+ *
+ * Streams, events and graphs only build the order of operations; order.cpp carries them out. What
+ * the real runtime allows but this project does not want (the legacy default stream, asynchronous
+ * copies of pageable memory) is a fault.
+ */
+#include "runtime.hpp"
+#include "simt.cuh"
+
+#include <cstring>
+#include <memory>
+#include <set>
+
+struct CUgraph_st {
+    std::vector<simt::Node> nodes;
+};
+
+struct CUgraphExec_st {
+    std::vector<simt::Node> nodes;
+    uint32_t last; /* its previous launch: launches of one graph never overlap */
+};
+
+struct CUstream_st {
+    uint32_t last, priority;
+    CUgraph_st *graph; /* being captured into, else NULL */
+    bool origin;
+    std::vector<uint32_t> tail; /* captured nodes that the next one comes after */
+};
+
+struct CUevent_st {
+    uint32_t op;
+    bool recorded;
+    CUgraph_st *graph;
+    std::vector<uint32_t> tail;
+};
+
+namespace simt
+{
+namespace
+{
+std::set<CUstream_st *> g_streams;
+cudaError_t g_error = cudaSuccess;
+long g_launches_done;
+
+cudaError_t fail(cudaError_t error)
+{
+    return g_error = error;
+}
+
+bool capturing(void)
+{
+    for (const CUstream_st *stream : g_streams)
+        if (stream->graph) return true;
+    return false;
+}
+
+bool refused_in_capture(const char *what)
+{
+    if (!capturing()) return false;
+    report(Fault::capture_sync, "%s", what);
+    return true;
+}
+
+/* Device and pinned ranges through the shadow; pageable ones are the host's own. */
+void note_range(const void *at, size_t bytes, Access access, uint32_t op)
+{
+    Kind kind;
+    Stamp stamp = {};
+    stamp.op = op;
+    if (memory_known(at, &kind)) memory_access((uintptr_t)at, bytes, access, 1, stamp, false);
+}
+
+void copy_now(void *dst, const void *src, size_t bytes, uint32_t op)
+{
+    int before = faults();
+    note_range(src, bytes, Access::read, op);
+    note_range(dst, bytes, Access::write, op);
+    if (faults() == before) memcpy(dst, src, bytes);
+}
+
+void set_now(void *dst, int value, size_t bytes, uint32_t op)
+{
+    int before = faults();
+    note_range(dst, bytes, Access::write, op);
+    if (faults() == before) memset(dst, value, bytes);
+}
+
+cudaError_t allocate(void **at, size_t bytes, Kind kind)
+{
+    if (refused_in_capture("allocation")) return fail(cudaErrorStreamCaptureUnsupported);
+    *at = memory_allocate(bytes, kind);
+    return *at ? cudaSuccess : fail(cudaErrorMemoryAllocation);
+}
+
+cudaError_t release(void *at)
+{
+    if (!at) return cudaSuccess;
+    if (refused_in_capture("release of memory")) return fail(cudaErrorStreamCaptureUnsupported);
+    wait_for_all();
+    return memory_release(at) ? cudaSuccess : fail(cudaErrorInvalidValue);
+}
+
+/* All nodes that `tail` comes after, itself included. */
+std::set<uint32_t> behind(const CUgraph_st &graph, const std::vector<uint32_t> &tail)
+{
+    std::set<uint32_t> seen;
+    std::vector<uint32_t> open = tail;
+    while (!open.empty()) {
+        uint32_t node = open.back();
+        open.pop_back();
+        if (!seen.insert(node).second) continue;
+        const std::vector<uint32_t> &after = graph.nodes[node].after;
+        open.insert(open.end(), after.begin(), after.end());
+    }
+    return seen;
+}
+} // namespace
+
+cudaError_t put(cudaStream_t stream, const std::string &name, Work work)
+{
+    if (!stream || stream == cudaStreamLegacy || stream == cudaStreamPerThread) {
+        report(Fault::legacy_stream, "%s", name.c_str());
+        return fail(cudaErrorInvalidValue);
+    }
+    if (stream->graph) {
+        stream->graph->nodes.push_back({name, std::move(work), stream->tail});
+        stream->tail = {(uint32_t)stream->graph->nodes.size() - 1};
+        return cudaSuccess;
+    }
+    stream->last = add_operation(name, {stream->last}, std::move(work), stream->priority);
+    return cudaSuccess;
+}
+
+void launch(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
+            void *arguments, void (*call)(void *))
+{
+    Launch launch = {kernel, grid, block, shared_bytes, arguments, call};
+    put(stream, kernel, [launch](uint32_t op) {
+        int before = faults();
+        execute(launch, op, options());
+        g_launches_done += faults() == before;
+    });
+}
+
+long launches_done(void)
+{
+    return g_launches_done;
+}
+} // namespace simt
+
+using namespace simt;
+
+extern "C" {
+
+/* ---- memory ---- */
+
+cudaError_t cudaMalloc(void **at, size_t bytes)
+{
+    return allocate(at, bytes, Kind::device);
+}
+
+cudaError_t cudaHostAlloc(void **at, size_t bytes, unsigned)
+{
+    return allocate(at, bytes, Kind::pinned);
+}
+
+cudaError_t cudaFree(void *at)
+{
+    return release(at);
+}
+
+cudaError_t cudaFreeHost(void *at)
+{
+    return release(at);
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *at)
+{
+    Kind kind;
+    memset(attributes, 0, sizeof *attributes);
+    attributes->type = cudaMemoryTypeUnregistered;
+    if (memory_known(at, &kind))
+        attributes->type = kind == Kind::device ? cudaMemoryTypeDevice : cudaMemoryTypeHost;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream)
+{
+    Kind kind;
+    if (!memory_known(dst, &kind) || !memory_known(src, &kind))
+        report(Fault::pageable_copy, "cudaMemcpyAsync of %zu bytes", bytes);
+    return put(stream, "cudaMemcpyAsync", [=](uint32_t op) { copy_now(dst, src, bytes, op); });
+}
+
+cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cudaStream_t stream)
+{
+    return put(stream, "cudaMemsetAsync", [=](uint32_t op) { set_now(dst, value, bytes, op); });
+}
+
+/* The blocking forms order nothing but themselves, as with streams that do not block. */
+cudaError_t cudaMemcpy(void *dst, const void *src, size_t bytes, cudaMemcpyKind)
+{
+    if (refused_in_capture("cudaMemcpy")) return fail(cudaErrorStreamCaptureUnsupported);
+    wait_for(add_operation(
+        "cudaMemcpy", {}, [=](uint32_t op) { copy_now(dst, src, bytes, op); }, 0));
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemset(void *dst, int value, size_t bytes)
+{
+    if (refused_in_capture("cudaMemset")) return fail(cudaErrorStreamCaptureUnsupported);
+    wait_for(add_operation(
+        "cudaMemset", {}, [=](uint32_t op) { set_now(dst, value, bytes, op); }, 0));
+    return cudaSuccess;
+}
+
+/* ---- streams and events ---- */
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
+{
+    *stream = new CUstream_st{0, random_priority(), nullptr, false, {}};
+    g_streams.insert(*stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    g_streams.erase(stream);
+    delete stream;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    if (refused_in_capture("cudaStreamSynchronize")) return fail(cudaErrorStreamCaptureUnsupported);
+    if (stream) wait_for(stream->last);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    return operation_done(stream->last) ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+    if (refused_in_capture("cudaDeviceSynchronize")) return fail(cudaErrorStreamCaptureUnsupported);
+    wait_for_all();
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
+{
+    *event = new CUevent_st{};
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    delete event;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    cudaError_t error = put(stream, "cudaEventRecord", nullptr);
+    if (error) return error;
+    *event = CUevent_st{stream->last, true, stream->graph, stream->tail};
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    if (event->graph || refused_in_capture("cudaEventSynchronize"))
+        return fail(cudaErrorStreamCaptureUnsupported);
+    wait_for(event->op);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    return operation_done(event->op) ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
+{
+    if (!event->recorded) return cudaSuccess;
+    if (event->graph) {
+        if (stream->graph && stream->graph != event->graph)
+            return fail(cudaErrorStreamCaptureMerge);
+        stream->graph = event->graph;
+        stream->tail.insert(stream->tail.end(), event->tail.begin(), event->tail.end());
+        return cudaSuccess;
+    }
+    if (stream->graph) {
+        report(Fault::capture_isolation, "cudaStreamWaitEvent");
+        return fail(cudaErrorStreamCaptureIsolation);
+    }
+    stream->last =
+        add_operation("cudaStreamWaitEvent", {stream->last, event->op}, nullptr, stream->priority);
+    return cudaSuccess;
+}
+
+/* ---- graphs ---- */
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
+{
+    if (!stream || stream->graph) return fail(cudaErrorIllegalState);
+    stream->graph = new CUgraph_st;
+    stream->origin = true;
+    stream->tail.clear();
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status)
+{
+    *status = stream->graph ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out)
+{
+    *out = nullptr;
+    if (!stream->graph || !stream->origin) return fail(cudaErrorStreamCaptureUnmatched);
+    CUgraph_st *graph = stream->graph;
+    std::set<uint32_t> reached = behind(*graph, stream->tail);
+    for (CUstream_st *other : g_streams) {
+        if (other->graph != graph) continue;
+        other->graph = nullptr;
+        other->origin = false;
+        other->tail.clear();
+    }
+    for (uint32_t node = 0; node < graph->nodes.size(); node++) {
+        if (reached.count(node)) continue;
+        report(Fault::capture_unjoined, "%s in a side stream", graph->nodes[node].name.c_str());
+        delete graph;
+        return fail(cudaErrorStreamCaptureUnjoined);
+    }
+    *out = graph;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
+{
+    *exec = new CUgraphExec_st{graph->nodes, 0};
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    if (!stream || stream->graph) return fail(cudaErrorStreamCaptureUnsupported);
+    std::vector<uint32_t> ops, all = {stream->last, exec->last};
+    uint32_t start = add_operation("cudaGraphLaunch", all, nullptr, stream->priority);
+    for (const Node &node : exec->nodes) {
+        std::vector<uint32_t> after = {start};
+        for (uint32_t before : node.after) after.push_back(ops[before]);
+        ops.push_back(add_operation(node.name, after, node.work, random_priority()));
+    }
+    ops.push_back(start);
+    stream->last = add_operation("end of the graph", ops, nullptr, stream->priority);
+    exec->last = stream->last;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+    delete exec;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    delete graph;
+    return cudaSuccess;
+}
+
+/* ---- errors and the device ---- */
+
+cudaError_t cudaGetLastError(void)
+{
+    cudaError_t error = g_error;
+    g_error = cudaSuccess;
+    return error;
+}
+
+cudaError_t cudaPeekAtLastError(void)
+{
+    return g_error;
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    return error ? "simulated error" : "no error";
+}
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+    return error ? "cudaErrorSimulated" : "cudaSuccess";
+}
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    *count = 1;
+    return cudaSuccess;
+}
+
+/* Two multiprocessors: a persistent grid must loop, and a grid must not count on more. */
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
+{
+    *value = attribute == cudaDevAttrMultiProcessorCount      ? 2
+             : attribute == cudaDevAttrComputeCapabilityMajor ? 9
+                                                              : 0;
+    return cudaSuccess;
+}
+}
