@@ -10,6 +10,7 @@
 #include "bench/cli/table.h"
 #include "bench/cli/verbs.h"
 #include "bench/core/db_compare.h"
+#include "bench/core/db_expectation.h"
 #include "bench/core/db_verdicts.h"
 #include "bench/core/verdict.h"
 #include "bench/experiments/experiments.h"
@@ -56,11 +57,12 @@ static EngStatus join(Comparison *c, EngArena *arena, bool across, EngErr *err)
     return ENG_OK;
 }
 
-static double floor_of(const EngComparedPoint *point)
+/* A machine that moved the roof between the runs moves other kernels too, by another share: what it
+ * did to the roof is the least that a difference must exceed. */
+static double floor_of(const EngComparedPoint *a, const EngComparedPoint *b)
 {
-    const char *at = strstr(point->axes_json, "\"threads\":");
-    return at && strtol(at + strlen("\"threads\":"), NULL, 10) > 1 ? FLOOR_MORE_THREADS
-                                                                   : FLOOR_ONE_THREAD;
+    double rule = eng_threads_of(a->axes_json) > 1 ? FLOOR_MORE_THREADS : FLOOR_ONE_THREAD;
+    return fmax(rule, exp(fabs(log(b->roof_median_ns / a->roof_median_ns))) - 1);
 }
 
 static EngStatus judge(Comparison *c, EngArena *arena, EngErr *err)
@@ -79,14 +81,22 @@ static EngStatus judge(Comparison *c, EngArena *arena, EngErr *err)
             m->instead = "no roof measured beside it";
         } else {
             m->effect.ratio = eng_two_runs(m->a->log_ratios, m->a->n, m->b->log_ratios, m->b->n);
-            m->effect.control.ratio = 1 + floor_of(m->a);
+            m->effect.control.ratio = 1 + floor_of(m->a, m->b);
             effects[judged++] = m->effect;
         }
     }
     EngStatus status = eng_verdicts(&eng_verdict_rules, effects, judged, verdicts, err);
     judged = 0;
-    for (int i = 0; i < c->n_common && !status; i++)
-        if (!c->common[i].instead) c->common[i].verdict = verdicts[judged++];
+    for (int i = 0; i < c->n_common && !status; i++) {
+        if (c->common[i].instead) continue;
+        EngVerdict *v = &c->common[i].verdict;
+        *v = verdicts[judged++];
+        if (v->word == ENG_VERDICT_SLOWER || v->word == ENG_VERDICT_FASTER)
+            snprintf(v->reason, sizeof v->reason, "p %.2g, floor %.0f %%", v->p_corrected,
+                     100 * v->floor);
+        else if (isnan(c->common[i].effect.ratio.p))
+            snprintf(v->reason, sizeof v->reason, "too few samples");
+    }
     return status;
 }
 
@@ -146,13 +156,14 @@ static void print_point(EngTextTable *table, const Common *m)
     eng_table_printf(table, "%d, %d", m->a->n, m->b->n);
     eng_table_number(table, m->a->median_ns * 1e-3);
     eng_table_number(table, m->b->median_ns * 1e-3);
-    if (isnan(r->p))
-        eng_table_text(table, "too few samples");
-    else if (m->verdict.word == ENG_VERDICT_SLOWER || m->verdict.word == ENG_VERDICT_FASTER)
-        eng_table_printf(table, "p %.2g, floor %.0f %%", m->verdict.p_corrected,
-                         100 * m->verdict.floor);
-    else
-        eng_table_text(table, m->verdict.reason);
+    eng_table_text(table, m->verdict.reason);
+}
+
+static int by_axes(const void *x, const void *y)
+{
+    const Common *a = x, *b = y;
+    int order = strcmp(a->a->experiment, b->a->experiment);
+    return order ? order : strcmp(a->a->axes_json, b->a->axes_json);
 }
 
 static EngStatus print(EngCli *cli, const Comparison *c, EngErr *err)
@@ -166,6 +177,7 @@ static EngStatus print(EngCli *cli, const Comparison *c, EngErr *err)
     EngTextTable *table;
     EngVerdictCounts counts = {0};
     int without = 0;
+    qsort(c->common, (size_t)c->n_common, sizeof *c->common, by_axes);
     EngStatus status = eng_table_create(&table, columns, 10, err);
     if (status) return status;
     for (int i = 0; i < c->n_common; i++) {
@@ -177,9 +189,8 @@ static EngStatus print(EngCli *cli, const Comparison *c, EngErr *err)
     }
     status = eng_table_print(table, stdout, err);
     eng_table_free(table);
-    printf("\nA = run %.8s, B = run %.8s: %d points in common (%d only in A, %d only in B): %d "
-           "slower, "
-           "%d faster, %d same, %d unclear, %d not judged\n",
+    printf("\nA = run %.8s, B = run %.8s: %d points in common (%d only in A, %d only in B)\n"
+           "%d slower, %d faster, %d same, %d unclear, %d not judged\n",
            c->a.run_id, c->b.run_id, c->n_common, c->only_a, c->only_b,
            counts.by_word[ENG_VERDICT_SLOWER], counts.by_word[ENG_VERDICT_FASTER],
            counts.by_word[ENG_VERDICT_SAME], counts.by_word[ENG_VERDICT_UNCLEAR], without);
@@ -242,8 +253,9 @@ const EngVerb eng_verb_compare = {
     .summary = "compare two finished runs, each time over the roof measured beside it",
     .details =
         "Points are joined by configuration. Runs share no pairs, so a difference must exceed 5 %\n"
-        "(10 % with several threads) to be called; `engram ab` tells smaller ones apart. Exit "
-        "codes as there.\nVerdicts are stored (`engram export --verdicts`) unless the runs lie in "
+        "(10 % with several threads), and what the roof itself moved by, to be called; `engram ab` "
+        "tells smaller ones apart. Exit codes as there.\nVerdicts are stored (`engram export "
+        "--verdicts`) unless the runs lie in "
         "two databases.",
     .options = g_options,
     .n_options = sizeof g_options / sizeof *g_options,

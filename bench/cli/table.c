@@ -75,7 +75,7 @@ static size_t width_of(const char *text)
 
 static void print_cell(FILE *out, const char *text, size_t width, bool right, bool last)
 {
-    int pad = (int)(width - width_of(text));
+    int pad = last && !*text ? 0 : (int)(width - width_of(text));
     if (right)
         fprintf(out, "%*s%s", pad, "", text);
     else
@@ -93,16 +93,17 @@ static bool says_one_thing(const EngTextTable *table, int column)
     return true;
 }
 
-/* A table that is too wide says what all rows share once, above it; true for such columns. */
+/* A table that is too wide says once, above it, what all rows share: of as many columns, from the
+ * left, as make it fit; true for those. */
 static void fold(const EngTextTable *table, const size_t *widths, bool *folded, FILE *out)
 {
     size_t total = 0;
     const char *before = "all rows: ";
     for (int c = 0; c < table->n_columns; c++) total += widths[c] + (c ? 2 : 0);
-    if (total <= ENG_TABLE_COLUMNS) return;
-    for (int c = 0; c < table->n_columns; c++) {
+    for (int c = 0; c + 1 < table->n_columns && total > ENG_TABLE_COLUMNS; c++) {
         if (!says_one_thing(table, c)) continue;
         folded[c] = true;
+        total -= widths[c] + 2;
         if (!table->cells[c][0]) continue;
         fprintf(out, "%s%s %s", before, table->columns[c].title, table->cells[c]);
         before = ", ";

@@ -12,7 +12,7 @@ typedef struct EngTableColumn {
     bool right; /* aligned right: numbers */
 } EngTableColumn;
 
-/* A table wider than this says what all its rows share once, in a line above it. */
+/* A table wider than this says in a line above it what all rows share in its first columns. */
 #define ENG_TABLE_COLUMNS 100
 
 /* Cells are added row by row; a failed allocation is told by eng_table_print. */

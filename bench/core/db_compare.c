@@ -35,10 +35,11 @@ static EngStatus read_ratios(EngDb *db, EngArena *arena, EngComparedPoint *point
                                      point->point_key);
     if (status) return status;
     room = (int)n;
-    point->median_ns = NAN;
+    point->median_ns = point->roof_median_ns = NAN;
     point->log_ratios = eng_arena_alloc(arena, (size_t)n * sizeof(double));
     double *times = eng_arena_alloc(arena, (size_t)n * sizeof(double));
-    if (!point->log_ratios || !times) return no_memory(db, err);
+    double *roof_times = eng_arena_alloc(arena, (size_t)n * sizeof(double));
+    if (!point->log_ratios || !times || !roof_times) return no_memory(db, err);
     status = eng_db_query(db, &statement, err,
                           "SELECT 1.0 * iif(f.clock = 'cpu', s.cpu_ns, s.wall_ns)"
                           " / s.inner_iterations,"
@@ -47,12 +48,15 @@ static EngStatus read_ratios(EngDb *db, EngArena *arena, EngComparedPoint *point
                           "ss", point->block_id, point->point_key);
     while (!status && !(status = eng_db_step(db, statement, &row, err)) && row && point->n < room) {
         times[point->n] = sqlite3_column_double(statement, 0);
-        point->log_ratios[point->n] = log(times[point->n] / sqlite3_column_double(statement, 1));
+        roof_times[point->n] = sqlite3_column_double(statement, 1);
+        point->log_ratios[point->n] = log(times[point->n] / roof_times[point->n]);
         point->n++;
     }
     if (!status && row) sqlite3_reset(statement);
-    if (!status) point->median_ns = eng_median_in_place(times, (size_t)point->n).median;
-    return status;
+    if (status) return status;
+    point->median_ns = eng_median_in_place(times, (size_t)point->n).median;
+    point->roof_median_ns = eng_median_in_place(roof_times, (size_t)point->n).median;
+    return ENG_OK;
 }
 
 #define POINTS                                                                                     \

@@ -10,7 +10,7 @@ typedef struct EngComparedPoint {
     const char *experiment, *variant, *backend, *axes_json;
     double *log_ratios; /* [n] log of point time / roof time, of one pair each */
     int n;
-    double median_ns; /* of one run(), on the roof's clock; NAN without samples */
+    double median_ns, roof_median_ns; /* of one run(), on the roof's clock; NAN without samples */
 } EngComparedPoint;
 
 typedef struct EngComparedRun {

@@ -147,4 +147,19 @@ ln -s a.db link
 expect 7 'not a regular file' export --db=a.db --out=pipe
 expect 7 'not a regular file' export --db=a.db --out=link
 [ -p pipe ] && [ -L link ] || fail "export replaced a pipe or a link"
+
+# ---- for people: helps and tables fit 100 columns ----
+narrow() { # WHAT, its text on stdin
+    local wide
+    wide=$(awk 'length > 100')
+    [ -z "$wide" ] || fail "$1 is wider than 100 columns: $wide"
+}
+verbs=$("$engram" --help | awk '/^  [a-z]+ /{print $1}')
+[ "$(wc -w <<<"$verbs")" -gt 10 ] || fail "verbs: $verbs"
+"$engram" --help | narrow --help
+for verb in $verbs; do "$engram" "$verb" --help | sed "s|(default /[^)]*)||" | narrow "$verb --help"; done
+"$engram" run gather -a corpus=uniform -a rows=101,211 -a tokens=2 -a pairs=2 -a segments=1 \
+    --db=wide.db --data=. 2>/dev/null >wide.txt || fail "run: $(cat wide.txt)"
+narrow 'the result of a run' <wide.txt
+grep -q '^all rows: experiment gather' wide.txt || fail "not folded: $(cat wide.txt)"
 exit $failures

@@ -77,7 +77,7 @@ expect 0 '^gather portable .*(roof|flops|pages|latency)' run gather "${tiny[@]}"
 
 # ---- mistakes ----
 expect 1 'heads was given before, as heads=2; write all its values as one list' run gather -a heads=2 -a heads=4 --db=b.db
-expect 0 'conv .*portable +conv_gbps .*measured' run conv -a preset=tiny -a hidden=64 -a tokens=1,9 -a pairs=2 \
+expect 0 'portable +conv_gbps .*measured' run conv -a preset=tiny -a hidden=64 -a tokens=1,9 -a pairs=2 \
     -a segments=1 --db=b.db
 expect 0 'warning run: threads=999: this machine has [0-9]+ processors' run gather -a preset=tiny -a corpus=uniform \
     -a threads=999 --dry-run
