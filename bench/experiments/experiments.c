@@ -3,12 +3,13 @@
 #include "bench/experiments/experiments.h"
 
 static const EngExperiment *const g_items[] = {
-    &eng_experiment_hash,    &eng_experiment_gather, &eng_experiment_project,
-    &eng_experiment_lookup,  &eng_experiment_gate,   &eng_experiment_conv,
-    &eng_experiment_chain,   &eng_experiment_step,   &eng_experiment_reuse,
-    &eng_experiment_collide, &eng_experiment_cache,  &eng_experiment_ladder,
-    &eng_experiment_stream,  &eng_experiment_tier,   &eng_experiment_prefetch,
-    &eng_experiment_split,   &eng_experiment_format,
+    &eng_experiment_hash,         &eng_experiment_gather,    &eng_experiment_project,
+    &eng_experiment_lookup,       &eng_experiment_gate,      &eng_experiment_conv,
+    &eng_experiment_chain,        &eng_experiment_step,      &eng_experiment_reuse,
+    &eng_experiment_collide,      &eng_experiment_cache,     &eng_experiment_ladder,
+    &eng_experiment_stream,       &eng_experiment_tier,      &eng_experiment_prefetch,
+    &eng_experiment_interference, &eng_experiment_speculate, &eng_experiment_split,
+    &eng_experiment_format,
 };
 
 const EngExperimentList eng_experiments = {

@@ -15,10 +15,20 @@
 /* ---- tokens ------------------------------------------------------------------------------------
  */
 
-static void keep_ids(EngStep *step, int64_t at, const int32_t *tokens, int64_t n)
+void eng_step_keep_ids(EngStep *step, int64_t at, const int32_t *tokens, int64_t n)
 {
     int32_t vocab = step->spec.backbone.vocab;
     for (int64_t i = 0; i < n; i++) step->ids[at + i] = tokens[i] < 0 ? 0 : tokens[i] % vocab;
+}
+
+void eng_step_take_text(EngStep *step, int64_t sequence, int64_t at)
+{
+    int64_t n = step->spec.verified, reach = step->address.max_order - 1;
+    const int32_t *text = step->windows.stream + at;
+    int32_t *history = step->history + sequence * reach;
+    memcpy(step->tokens + sequence * n, text, (size_t)n * sizeof *text);
+    for (int64_t i = 0; i < reach; i++)
+        history[i] = step->windows.history ? text[i - reach] : ENG_TOKEN_DEAD;
 }
 
 /* The next tokens of the rotation, outside the clock. */
@@ -26,24 +36,21 @@ static void next_tokens(EngStep *step)
 {
     const EngStepSpec *spec = &step->spec;
     const EngWindows *w = &step->windows;
-    int reach = step->address.max_order - 1;
     step->window = eng_windows_next(&step->windows);
     if (!spec->decode) {
-        keep_ids(step, 0, w->stream + w->at[step->window], spec->shapes[0].tokens);
+        eng_step_keep_ids(step, 0, w->stream + w->at[step->window], spec->shapes[0].tokens);
         return;
     }
-    for (int64_t s = 0; s < spec->chunk; s++) {
-        const int32_t *token = w->stream + w->at[step->window];
-        step->tokens[s] = *token;
-        for (int i = 0; i < reach; i++)
-            step->history[s * reach + i] = w->history ? token[i - reach] : ENG_TOKEN_DEAD;
-        if (s + 1 < spec->chunk) step->window = eng_windows_next(&step->windows);
+    for (int64_t s = 0; s < spec->chunk / spec->verified; s++) {
+        if (s) step->window = eng_windows_next(&step->windows);
+        eng_step_take_text(step, s, w->at[step->window]);
     }
-    keep_ids(step, 0, step->tokens, spec->chunk);
+    eng_step_keep_ids(step, 0, step->tokens, spec->chunk);
 }
 
 static int64_t pass_tokens(const EngStep *step, int64_t pass)
 {
+    if (step->spec.decode) return step->spec.chunk;
     int64_t all = step->spec.shapes[0].tokens, chunk = step->spec.chunk, left = all - pass * chunk;
     return left < chunk ? left : chunk;
 }
@@ -60,7 +67,7 @@ static EngHashArgs hash_args(EngStep *step, int64_t pass)
                              .n_tokens = n,
                              .n_live = n,
                              .starts = step->starts,
-                             .n_seqs = n,
+                             .n_seqs = n / step->spec.verified,
                              .history = step->history,
                              .rows = rows};
     return (EngHashArgs){.tokens = tokens,
@@ -74,17 +81,17 @@ static EngHashArgs hash_args(EngStep *step, int64_t pass)
 /* ---- rows --------------------------------------------------------------------------------------
  */
 
-static EngStatus hash_pass(EngStep *step, int64_t pass, EngErr *err)
+EngStatus eng_step_hash(EngStep *step, int64_t pass, EngErr *err)
 {
     EngArgs args = {.u.hash = hash_args(step, pass)};
     return eng_runner_run(&step->hash, &args, err);
 }
 
-static EngStatus submit_pass(EngStep *step, int64_t pass, EngErr *err)
+EngStatus eng_step_submit(EngStep *step, int64_t pass, EngErr *err)
 {
     int slot = (int)(pass & 1);
     step->known_ns[slot] = eng_now_ns();
-    EngStatus status = hash_pass(step, pass, err);
+    EngStatus status = eng_step_hash(step, pass, err);
     if (!status)
         status = eng_prefetch_submit(step->prefetcher, step->rows[slot],
                                      (int64_t)step->spec.modules * step->spec.shapes[0].columns,
@@ -175,38 +182,47 @@ EngStatus eng_step_before_layer(void *context, const EngBackboneStep *backbone_s
 /* ---- steps -------------------------------------------------------------------------------------
  */
 
-static EngStatus forward(EngStep *step, int64_t pass, EngErr *err)
+EngStatus eng_step_forward(EngStep *step, int64_t pass, EngErr *err)
 {
     int64_t n = pass_tokens(step, pass), whole[2] = {0, n};
     EngBackboneStep now = {.ids = step->ids + pass * step->spec.chunk,
                            .starts = step->spec.decode ? step->starts : whole,
-                           .n_seqs = step->spec.decode ? (int)n : 1};
+                           .n_seqs = step->spec.decode ? (int)(n / step->spec.verified) : 1};
     step->pass = pass;
-    return eng_backbone_forward(step->backbone, &now, false, NULL, err);
+    EngStatus status = ENG_OK;
+    bool first = !pass || step->spec.decode; /* of a prompt: nothing is cached before it */
+    for (int s = 0; s < step->spec.backbone.max_seqs && first && !status; s++)
+        status = eng_backbone_truncate(step->backbone, s, 0, err);
+    return status ? status : eng_backbone_forward(step->backbone, &now, false, NULL, err);
 }
 
-static EngStatus begin(EngStep *step, EngStepSums *sums, EngErr *err)
+EngStatus eng_step_hold(EngStep *step, int64_t pass, EngErr *err)
 {
     EngStatus status = ENG_OK;
+    for (int m = 0; m < step->spec.modules && !status; m++)
+        status =
+            eng_prefetch_wait(step->prefetcher, step->tickets[pass & 1], m, &step->held[m], err);
+    step->ahead = true;
+    return status;
+}
+
+static void begin(EngStep *step, EngStepSums *sums)
+{
     step->sums = sums;
+    step->ahead = false;
     sums->steps++;
     next_tokens(step);
-    for (int s = 0; s < step->spec.backbone.max_seqs && !status; s++)
-        status = eng_backbone_truncate(step->backbone, s, 0, err);
-    return status;
 }
 
 EngStatus eng_step_fetch(EngStep *step, EngStepSums *sums, EngErr *err)
 {
     int64_t passes = step->spec.passes;
-    EngStatus status = begin(step, sums, err);
-    if (status) return status;
-    step->ahead = false;
+    begin(step, sums);
     int64_t from = eng_now_ns();
-    status = submit_pass(step, 0, err);
+    EngStatus status = eng_step_submit(step, 0, err);
     for (int64_t pass = 0; pass < passes && !status; pass++) {
-        if (pass + 1 < passes) status = submit_pass(step, pass + 1, err);
-        if (!status) status = forward(step, pass, err);
+        if (pass + 1 < passes) status = eng_step_submit(step, pass + 1, err);
+        if (!status) status = eng_step_forward(step, pass, err);
     }
     sums->step_ns += eng_now_ns() - from;
     return status;
@@ -215,17 +231,15 @@ EngStatus eng_step_fetch(EngStep *step, EngStepSums *sums, EngErr *err)
 /* Row numbers are hashed again within the clock, as where they are hashed once. */
 EngStatus eng_step_ready(EngStep *step, EngStepSums *sums, EngErr *err)
 {
-    EngStatus status = begin(step, sums, err);
-    step->ahead = true;
+    EngStatus status = ENG_OK;
+    begin(step, sums);
     for (int64_t pass = 0; pass < step->spec.passes && !status; pass++) {
-        status = submit_pass(step, pass, err);
-        for (int m = 0; m < step->spec.modules && !status; m++)
-            status = eng_prefetch_wait(step->prefetcher, step->tickets[pass & 1], m, &step->held[m],
-                                       err);
+        status = eng_step_submit(step, pass, err);
+        if (!status) status = eng_step_hold(step, pass, err);
         if (status) break;
         int64_t from = eng_now_ns();
-        status = hash_pass(step, pass, err);
-        if (!status) status = forward(step, pass, err);
+        status = eng_step_hash(step, pass, err);
+        if (!status) status = eng_step_forward(step, pass, err);
         sums->step_ns += eng_now_ns() - from;
     }
     return status;

@@ -23,6 +23,7 @@
 #include "bench/experiments/windows.h"
 
 #define ENG_STEP_MODULES 2
+#define ENG_STEP_CHAIN   16 /* verify steps that one text is walked through */
 
 extern const char *const eng_words_phase[]; /* decode prefill */
 
@@ -77,11 +78,14 @@ typedef struct EngStepSpec {
     int at[ENG_STEP_MODULES]; /* layers before which rows are needed */
     bool decode;
     int64_t chunk, passes;
+    int64_t verified; /* decode: tokens of each sequence, 1, or drafts and one more */
+    int64_t text;     /* tokens of a window of the stream */
     int64_t delay_ns;
     EngBackboneConfig backbone; /* without hooks */
 } EngStepSpec;
 
-/* Axes that the experiment lacks: modules 1, apart 1, phase decode, chunk 0, vision off.
+/* Axes that the experiment lacks: modules 1, apart 1, phase decode, chunk 0, vision off, sequences
+ * as many as tokens, draft 0.
  * ENG_UNSUPPORTED with the reason; ENG_USAGE: a window of another form. */
 EngStatus eng_step_spec_read(const EngPoint *point, EngStepSpec *spec, EngErr *why);
 /* Memory besides shared resources. */
@@ -115,9 +119,10 @@ typedef struct EngStep {
     int64_t *rows[2];   /* row numbers of a pass and of the next, [chunk, modules, columns] */
     int64_t *identity;  /* [chunk * columns]: rows are dense once they are fetched */
     uint16_t *gathered; /* [chunk, k] */
-    int32_t *ids;       /* [tokens] of the backbone's vocabulary */
-    int32_t *tokens, *history;
-    int64_t *starts;
+    int32_t *ids;       /* [passes, chunk] of the backbone's vocabulary */
+    int32_t *tokens;    /* decode: [chunk], of the pass to be hashed */
+    int32_t *history;   /* decode: [sequences, reach] before them */
+    int64_t *starts;    /* decode: [sequences + 1] */
     EngPrefetchTicket tickets[2]; /* of a pass and of the next */
     int64_t known_ns[2];          /* when their ids were known */
     EngPrefetchRows held[ENG_STEP_MODULES];
@@ -139,6 +144,17 @@ void eng_step_over(EngStep *step);
 /* One step on the next tokens, beside its fetch; or with all rows there when the clock starts. */
 EngStatus eng_step_fetch(EngStep *step, EngStepSums *sums, EngErr *err);
 EngStatus eng_step_ready(EngStep *step, EngStepSums *sums, EngErr *err);
+/* Parts of a step. submit: row numbers of a pass to the prefetcher; decode takes them from tokens
+ * and history. forward: the layers, and the wait for rows unless they are held. hold: waits for all
+ * rows of a pass. keep_ids: tokens as the backbone's. Two passes are in hand, `pass` modulo 2. */
+EngStatus eng_step_submit(EngStep *step, int64_t pass, EngErr *err);
+EngStatus eng_step_forward(EngStep *step, int64_t pass, EngErr *err);
+EngStatus eng_step_hold(EngStep *step, int64_t pass, EngErr *err);
+EngStatus eng_step_hash(EngStep *step, int64_t pass, EngErr *err);
+/* decode: the tokens of a sequence from `at` of the stream on, and those before them. */
+void eng_step_take_text(EngStep *step, int64_t sequence, int64_t at);
+void eng_step_keep_ids(EngStep *step, int64_t at, const int32_t *tokens, int64_t n);
+
 /* Both, with every row of the first 128 tokens of each pass compared with the seeded table, and
  * every gathered value with the oracle's. */
 EngStatus eng_step_verify(EngStep *step, EngResidual *residual, EngErr *err);

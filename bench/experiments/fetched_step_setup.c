@@ -90,6 +90,11 @@ static EngStatus read_passes(const EngPoint *point, EngStepSpec *spec, EngErr *w
                         tokens);
     spec->chunk = chunk ? chunk : tokens;
     spec->passes = (tokens + spec->chunk - 1) / spec->chunk;
+    spec->verified = int_or(point, "draft", 0) + 1;
+    spec->text = spec->decode ? 1 : tokens;
+    if (spec->verified == 1) return ENG_OK;
+    spec->chunk = int_or(point, "sequences", tokens) * spec->verified;
+    spec->text = (ENG_STEP_CHAIN + 1) * spec->verified;
     return ENG_OK;
 }
 
@@ -110,8 +115,8 @@ static EngStatus read_backbone(const EngPoint *point, EngStepSpec *spec, EngErr 
     c->vocab = VOCAB;
     c->threads = spec->shapes[0].threads;
     c->max_tokens = spec->chunk;
-    c->max_seqs = spec->decode ? (int)spec->chunk : 1;
-    c->max_len = spec->decode ? 1 : spec->shapes[0].tokens;
+    c->max_seqs = spec->decode ? (int)(spec->chunk / spec->verified) : 1;
+    c->max_len = spec->decode ? spec->verified : spec->shapes[0].tokens;
     EngStatus status = read_window(eng_point_word(point, "window"), &c->paced_layer_ns, why);
     if (status || !is_word(point, "vision", "on")) return status;
     c->vision_layers = VISION_LAYERS;
@@ -199,17 +204,18 @@ static EngStatus allocate(EngStep *step, EngErr *err)
     const EngShape *shape = &spec->shapes[0];
     size_t chunk = (size_t)spec->chunk, columns = (size_t)shape->columns;
     size_t pass = columns * (size_t)spec->modules * sizeof(int64_t);
-    size_t decoded = spec->decode ? chunk : 0;
+    size_t decoded = spec->decode ? chunk : 0, two = spec->passes > 1 || spec->verified > 1;
     size_t reach = (size_t)(shape->max_order - 1);
     struct {
         void **at;
         size_t n, size;
     } wanted[] = {
         {(void **)&step->rows[0], chunk, pass},
-        {(void **)&step->rows[1], spec->passes > 1 ? chunk : 0, pass},
+        {(void **)&step->rows[1], two ? chunk : 0, pass},
         {(void **)&step->identity, chunk, columns * sizeof(int64_t)},
         {(void **)&step->gathered, chunk, (size_t)shape->k * sizeof(uint16_t)},
-        {(void **)&step->ids, (size_t)shape->tokens, sizeof(int32_t)},
+        {(void **)&step->ids, spec->verified > 1 ? 2 * chunk : (size_t)shape->tokens,
+         sizeof(int32_t)},
         {(void **)&step->tokens, decoded, sizeof(int32_t)},
         {(void **)&step->history, decoded, reach * sizeof(int32_t)},
         {(void **)&step->starts, spec->decode ? chunk + 1 : 0, sizeof(int64_t)},
@@ -220,7 +226,8 @@ static EngStatus allocate(EngStep *step, EngErr *err)
             status = eng_alloc_or(wanted[i].at, wanted[i].n, wanted[i].size, "step buffers", err);
     if (status) return status;
     for (int64_t i = 0; i < spec->chunk * shape->columns; i++) step->identity[i] = i;
-    for (int64_t i = 0; spec->decode && i <= spec->chunk; i++) step->starts[i] = i;
+    for (int64_t s = 0; spec->decode && s <= spec->chunk / spec->verified; s++)
+        step->starts[s] = s * spec->verified;
     return ENG_OK;
 }
 
@@ -251,12 +258,12 @@ static EngStatus open_windows(EngStep *step, const EngBench *bench, const EngPoi
     EngTokens tokens;
     const EngStepSpec *spec = &step->spec;
     const EngShape *shape = &spec->shapes[0];
-    int64_t each = spec->decode ? 1 : shape->tokens;
-    int64_t n = eng_windows_count(shape->tokens) * (spec->decode ? shape->tokens : 1);
+    int64_t n = eng_windows_count(spec->decode ? spec->chunk : shape->tokens) *
+                (spec->decode ? spec->chunk / spec->verified : 1);
     EngStatus status = eng_resources_tokens(bench->resources, shape->preset.name,
                                             eng_point_word(point, "corpus"), &tokens, err);
     return status ? status
-                  : eng_windows_create(&step->windows, &tokens, each, n, shape->max_order - 1,
+                  : eng_windows_create(&step->windows, &tokens, spec->text, n, shape->max_order - 1,
                                        bench->seed, eng_point_word(point, "store"), err);
 }
 
@@ -277,6 +284,7 @@ static EngStatus open_fetch(EngStep *step, const EngPoint *point, EngErr *err)
     EngPrefetchOptions options = {.columns = spec->shapes[0].columns,
                                   .max_tokens = spec->chunk,
                                   .buffers = 2 * spec->modules,
+                                  .steps = 3, /* one may be cancelled and still being read */
                                   .layer_ids = spec->at};
     if (!status)
         status = eng_prefetch_create(stores, spec->modules, &options, &step->prefetcher, err);
@@ -289,9 +297,10 @@ static EngStatus fill_caches(EngStep *step, EngErr *err)
 {
     EngStepSums unused = {0};
     EngStatus status = ENG_OK;
-    int64_t each = step->spec.shapes[0].tokens * step->spec.shapes[0].columns;
+    int64_t each = step->spec.passes * step->spec.chunk * step->spec.shapes[0].columns;
     int64_t most = step->spec.store.cached ? 2 * step->spec.store.cache.rows : 0;
-    int64_t steps = step->windows.n / (step->spec.decode ? step->spec.chunk : 1);
+    int64_t steps =
+        step->windows.n / (step->spec.decode ? step->spec.chunk / step->spec.verified : 1);
     for (int64_t s = 0; s < steps && s * each < most && !status; s++)
         status = eng_step_fetch(step, &unused, err);
     return status;

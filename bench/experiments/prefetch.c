@@ -45,7 +45,9 @@ static const EngMetricDef g_metrics[] = {
     {"hidden", "share", +1, "wall", "1 - stall / fetch, not below 0, from intervals"},
     {"hidden_first", "share", +1, "wall", "of the first module"},
     {"hidden_second", "share", +1, "wall", "of the second module"},
-    {"hidden_steps", "share", +1, "wall", "the same from step times: 1 - (step - ready) / fetch"},
+    {"hidden_steps", "share", +1, "wall",
+     "the same from step times, 1 - (step - ready) / fetch: unbounded, and as noisy as steps are "
+     "long"},
     {"window_second_us", "us", 0, "wall", "window of the second module"},
     {"stall_second_us", "us", -1, "wall", "stall of the second module"},
     {"interval_steps", "steps", 0, "none", "steps whose intervals were taken, in this sample"},
@@ -172,7 +174,7 @@ static void observe_times(const State *state, double *values)
     values[7] = eng_hidden_fraction(fetch_ns, stall_ns);
     values[8] = eng_hidden_fraction(s->fetch_ns[0], s->stall_ns[0]);
     values[9] = two ? eng_hidden_fraction(s->fetch_ns[1], s->stall_ns[1]) : NAN;
-    values[10] = fmax(0, 1 - (step_us - ready_us) / fetch_us);
+    values[10] = 1 - (step_us - ready_us) / fetch_us;
     values[11] = two ? per(s->window_ns[1], passes) : NAN;
     values[12] = two ? per(s->stall_ns[1], s->steps) : NAN;
     values[13] = (double)s->steps;
