@@ -68,7 +68,7 @@ bool eng_file_read_fails(void)
 static EngStatus open_for_reading(const char *path, int *fd, size_t *bytes, EngErr *err)
 {
     struct stat st;
-    *fd = open(path, O_RDONLY | O_CLOEXEC);
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not wait for a writer */
     if (*fd < 0) {
         bool none = errno == ENOENT || errno == ENOTDIR;
         bool closed = errno == EACCES || errno == ELOOP || errno == ENAMETOOLONG;

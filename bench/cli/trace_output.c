@@ -65,11 +65,22 @@ static void next(EngTraceRows *rows)
         rows->status = eng_rows_end_row(&rows->text, rows->err);
 }
 
+/* Names come from other programs: a line feed or an escape must not break a terminal's table. */
+static void put_plain(EngTextTable *table, const char *text)
+{
+    char plain[512];
+    size_t n = 0;
+    for (; text[n] && n + 1 < sizeof plain; n++)
+        plain[n] = (unsigned char)text[n] < ' ' || text[n] == 127 ? '?' : text[n];
+    plain[n] = 0;
+    eng_table_text(table, plain);
+}
+
 void eng_trace_rows_text(EngTraceRows *rows, const char *text)
 {
     if (rows->status) return;
     if (rows->table)
-        eng_table_text(rows->table, text);
+        put_plain(rows->table, text);
     else
         eng_rows_text(&rows->text, text);
     next(rows);

@@ -173,11 +173,13 @@ EngStatus eng_trace_overlap(EngCli *cli, const char *file, EngErr *err)
         overlap = engine.overlap;
     }
     if (!status && !overlap.n)
-        status =
-            ENG_FAIL(err, ENG_NOT_FOUND,
-                     "%s: no ranges `fetch` of the domain engram and no kernel that --lookup=%s "
-                     "matches",
-                     file, args.options.patterns[ENG_CLASS_LOOKUP]);
+        status = ENG_FAIL(
+            err, ENG_NOT_FOUND,
+            "%s: no ranges `fetch` of the domain engram and no kernel that --lookup=%s "
+            "matches",
+            file,
+            args.options.patterns[ENG_CLASS_LOOKUP] ? args.options.patterns[ENG_CLASS_LOOKUP]
+                                                    : eng_class_pattern(ENG_CLASS_LOOKUP));
     if (!status) status = eng_trace_print_overlap(cli, &overlap, 40, err);
     if (!status && table && ranges) status = print_victims(trace, err);
     if (ranges)

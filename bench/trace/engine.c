@@ -51,7 +51,7 @@ typedef struct Engine {
     bool has_step;
     Item *items;
     int64_t n;
-    /* Step ranges by start, and API calls by correlation. */
+    /* Step ranges by thread and start, and API calls by correlation. */
     const EngTraceEvent **steps, **calls;
     int64_t n_steps, n_calls;
     bool *taken;                   /* [n]: consumer of a group already */
@@ -130,10 +130,11 @@ static void make_items(Engine *e)
 /* ---- steps -------------------------------------------------------------------------------------
  */
 
-static int by_start(const void *a, const void *b)
+static int by_thread(const void *a, const void *b)
 {
     const EngTraceEvent *x = *(const EngTraceEvent *const *)a,
                         *y = *(const EngTraceEvent *const *)b;
+    if (x->track != y->track) return x->track < y->track ? -1 : 1;
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
@@ -162,20 +163,31 @@ static const EngTraceEvent *call_of(const Engine *e, const EngTraceEvent *work)
     return NULL;
 }
 
-/* Which step range holds a moment; thread -1: of any thread. Steps of a thread do not overlap. */
-static int64_t step_at(const Engine *e, int64_t at, int thread)
+/* Which step range of a thread holds a moment, the innermost of nested ones. */
+static int64_t step_of_thread(const Engine *e, int64_t at, int thread)
 {
     int64_t lo = 0, hi = e->n_steps;
     while (lo < hi) {
         int64_t middle = lo + (hi - lo) / 2;
-        if (e->steps[middle]->start_ns <= at)
+        const EngTraceEvent *s = e->steps[middle];
+        if (s->track < thread || (s->track == thread && s->start_ns <= at))
             lo = middle + 1;
         else
             hi = middle;
     }
-    for (int64_t i = lo - 1; i >= 0 && i >= lo - 16; i--)
-        if ((thread < 0 || e->steps[i]->track == thread) && e->steps[i]->end_ns >= at) return i;
+    for (int64_t i = lo - 1; i >= 0 && i >= lo - 16 && e->steps[i]->track == thread; i--)
+        if (e->steps[i]->end_ns >= at) return i;
     return -1;
+}
+
+/* The same; thread -1: of the first thread that has one. */
+static int64_t step_at(const Engine *e, int64_t at, int thread)
+{
+    if (thread >= 0) return step_of_thread(e, at, thread);
+    int64_t found = -1;
+    for (int i = 0; i < e->trace->n_tracks && found < 0; i++)
+        if (!e->trace->tracks[i].gpu) found = step_of_thread(e, at, i);
+    return found;
 }
 
 static void find_steps(Engine *e)
@@ -186,7 +198,7 @@ static void find_steps(Engine *e)
             e->steps[e->n_steps++] = event;
         if (event->what == ENG_TRACE_API && event->correlation >= 0) e->calls[e->n_calls++] = event;
     }
-    if (e->n_steps) qsort(e->steps, (size_t)e->n_steps, sizeof *e->steps, by_start);
+    if (e->n_steps) qsort(e->steps, (size_t)e->n_steps, sizeof *e->steps, by_thread);
     if (e->n_calls) qsort(e->calls, (size_t)e->n_calls, sizeof *e->calls, by_correlation);
     for (int64_t i = 0; i < e->n && e->n_steps; i++) {
         const EngTraceEvent *call = call_of(e, e->items[i].event);
@@ -414,7 +426,8 @@ static EngStatus measure_device(Engine *e, int64_t from, int64_t to)
         if (item && item->kind == ENG_CLASS_HASH && hash_ns < 0) hash_ns = item->event->start_ns;
         if (!lookup) continue;
         if (g.first < 0) {
-            g = (Group){.first = i, .begin_ns = item->event->start_ns};
+            g = (Group){
+                .first = i, .begin_ns = item->event->start_ns, .end_ns = item->event->end_ns};
             if (hash_ns >= 0) g.begin_ns = hash_ns;
             hash_ns = -1;
         }

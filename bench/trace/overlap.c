@@ -39,6 +39,7 @@ static int by_step(const void *a, const void *b)
 {
     const EngFetch *x = a, *y = b;
     if (x->step != y->step) return x->step < y->step ? -1 : 1;
+    if (x->process != y->process) return x->process < y->process ? -1 : 1;
     if (x->device != y->device) return x->device < y->device ? -1 : 1;
     if (x->layer != y->layer) return x->layer < y->layer ? -1 : 1;
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
@@ -78,27 +79,36 @@ static bool is_ours(const EngTraceEvent *e, EngRange range)
            !strcmp(e->name, eng_range_name(range));
 }
 
-static int by_group(const void *a, const void *b)
+static int64_t process_of(const EngTrace *trace, const EngTraceEvent *e)
+{
+    return trace->tracks[e->track].global & ~INT64_C(0xffffff);
+}
+
+static int by_group(const void *a, const void *b, void *trace)
 {
     const EngTraceEvent *x = *(const EngTraceEvent *const *)a,
                         *y = *(const EngTraceEvent *const *)b;
+    int64_t p = process_of(trace, x), q = process_of(trace, y);
+    if (p != q) return p < q ? -1 : 1;
     if (x->step != y->step) return x->step < y->step ? -1 : 1;
     if (x->layer != y->layer) return x->layer < y->layer ? -1 : 1;
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* Fetches and waits of one step and layer, found[0..n). */
-static EngStatus take_group(const EngTraceEvent *const *found, int64_t n, const EngIntervals *hash,
-                            EngOverlap *out, EngErr *err)
+/* Fetches and waits of one step and layer of a process, found[0..n). */
+static EngStatus take_group(const EngTraceEvent *const *found, int64_t n, int64_t process,
+                            const EngIntervals *hash, EngOverlap *out, EngErr *err)
 {
     EngIntervals sets[ENG_WAIT_QUEUE] = {0}, waits = {0};
     EngFetch fetch = {.device = -1,
+                      .process = process,
                       .step = found[0]->step,
                       .layer = found[0]->layer,
                       .tokens = -1,
                       .bytes = -1,
                       .start_ns = found[0]->start_ns,
                       .step_ns = -1,
+                      .ready_ns = INT64_MIN,
                       .consumer_ns = -1,
                       .hidden = NAN};
     EngStatus status = ENG_OK;
@@ -145,8 +155,23 @@ static void set_steps(const EngTrace *trace, EngOverlap *out)
                 hi = middle;
         }
         for (; lo < out->n && out->fetches[lo].step == e->step; lo++)
-            out->fetches[lo].step_ns = e->end_ns - e->start_ns;
+            if (out->fetches[lo].process == process_of(trace, e))
+                out->fetches[lo].step_ns = e->end_ns - e->start_ns;
     }
+}
+
+static EngStatus find_hashes(const EngTrace *trace, int64_t process, EngIntervals *hash,
+                             EngErr *err)
+{
+    EngStatus status = ENG_OK;
+    eng_intervals_clear(hash);
+    for (int64_t i = 0; i < trace->n_events && !status; i++) {
+        const EngTraceEvent *e = &trace->events[i];
+        if (is_ours(e, ENG_RANGE_HASH) && process_of(trace, e) == process)
+            status = eng_intervals_add(hash, e->start_ns, e->end_ns, err);
+    }
+    eng_intervals_close(hash);
+    return status;
 }
 
 EngStatus eng_overlap_from_ranges(const EngTrace *trace, EngOverlap *out, EngErr *err)
@@ -160,16 +185,17 @@ EngStatus eng_overlap_from_ranges(const EngTrace *trace, EngOverlap *out, EngErr
     for (int64_t i = 0; i < trace->n_events && !status; i++) {
         const EngTraceEvent *e = &trace->events[i];
         if (is_ours(e, ENG_RANGE_FETCH) || is_ours(e, ENG_RANGE_WAIT)) found[n++] = e;
-        if (is_ours(e, ENG_RANGE_HASH))
-            status = eng_intervals_add(&hash, e->start_ns, e->end_ns, err);
     }
-    eng_intervals_close(&hash);
-    if (n) qsort(found, (size_t)n, sizeof *found, by_group);
+    if (n) qsort_r(found, (size_t)n, sizeof *found, by_group, (void *)(uintptr_t)trace);
     for (int64_t i = 0, end; i < n && !status; i = end) {
-        for (end = i + 1;
-             end < n && found[end]->step == found[i]->step && found[end]->layer == found[i]->layer;)
+        int64_t process = process_of(trace, found[i]);
+        for (end = i + 1; end < n && found[end]->step == found[i]->step &&
+                          found[end]->layer == found[i]->layer &&
+                          process_of(trace, found[end]) == process;)
             end++;
-        status = take_group(found + i, end - i, &hash, out, err);
+        if (!i || process_of(trace, found[i - 1]) != process)
+            status = find_hashes(trace, process, &hash, err);
+        if (!status) status = take_group(found + i, end - i, process, &hash, out, err);
     }
     if (!status) {
         eng_overlap_sort(out);

@@ -25,6 +25,7 @@ const char *eng_wait_cause_name(EngWaitCause cause);
 /* Rows of one layer and step. */
 typedef struct EngFetch {
     int64_t device;                       /* -1: on the host */
+    int64_t process;                      /* globalPid: steps are counted by process */
     int64_t step, layer;                  /* -1: not told */
     int64_t tokens, bytes;                /* -1: not told */
     int64_t start_ns;                     /* of the first read */
@@ -39,7 +40,7 @@ typedef struct EngFetch {
 } EngFetch;
 
 typedef struct EngOverlap {
-    EngFetch *fetches; /* by step, device, layer; owned */
+    EngFetch *fetches; /* by step, process, device, layer; owned */
     int64_t n, room;
     int64_t n_without_consumer;
 } EngOverlap;

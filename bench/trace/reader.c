@@ -9,6 +9,7 @@
 
 #include "base/digest.h"
 #include "base/file.h"
+#include "base/str.h"
 #include "bench/trace/reader_parts.h"
 
 /* ---- the database ------------------------------------------------------------------------------
@@ -42,15 +43,18 @@ const char *eng_reader_intern(EngReader *r, const char *text)
     return NULL;
 }
 
-/* The first column of the first row, "" without one or where the table is absent. */
+/* The first column of the first row, "" without one or where the table is absent. What asks for a
+ * column that this table lacks is told nothing as well: to prepare it is a plain error then. */
 static EngStatus ask(EngReader *r, const char *table, const char **text, const char *sql)
 {
     sqlite3_stmt *statement = NULL;
     EngStatus status = ENG_OK;
     *text = "";
     if (!eng_reader_has_table(r, table)) return ENG_OK;
-    if (sqlite3_prepare_v2(r->sql, sql, -1, &statement, NULL)) return eng_reader_fail(r, "read it");
-    int rc = sqlite3_step(statement);
+    int rc = sqlite3_prepare_v2(r->sql, sql, -1, &statement, NULL);
+    if (rc == SQLITE_ERROR) return ENG_OK;
+    if (rc) return eng_reader_fail(r, "read it");
+    rc = sqlite3_step(statement);
     if (rc == SQLITE_ROW && sqlite3_column_type(statement, 0) != SQLITE_NULL) {
         *text = eng_reader_intern(r, (const char *)sqlite3_column_text(statement, 0));
         if (!*text) status = eng_reader_no_memory(r);
@@ -72,8 +76,9 @@ static EngStatus read_about(EngReader *r)
                      "SELECT value FROM META_DATA_EXPORT WHERE name = 'EXPORT_PRODUCT_VERSION'");
     if (!status)
         status = ask(r, "META_DATA_EXPORT", &t->schema,
-                     "SELECT value FROM META_DATA_EXPORT WHERE name = 'EXPORT_SCHEMA_VERSION'");
-    if (!status && eng_reader_has_column(r, "TARGET_INFO_GPU", "name"))
+                     "SELECT value FROM META_DATA_EXPORT WHERE name IN ('EXPORT_SCHEMA_VERSION',"
+                     " 'EXPORT_SCHEMA_VERSION_MAJOR') ORDER BY name");
+    if (!status)
         status = ask(r, "TARGET_INFO_GPU", &t->gpu, "SELECT name FROM TARGET_INFO_GPU LIMIT 1");
     if (!status)
         status = ask(r, "TARGET_INFO_SYSTEM_ENV", &t->host_os,
@@ -81,7 +86,7 @@ static EngStatus read_about(EngReader *r)
     if (!status)
         status = ask(r, "TARGET_INFO_SYSTEM_ENV", &cores,
                      "SELECT value FROM TARGET_INFO_SYSTEM_ENV WHERE name = 'CpuCores'");
-    if (!status && eng_reader_has_column(r, "TARGET_INFO_SESSION_START_TIME", "utcTime"))
+    if (!status)
         status = ask(r, "TARGET_INFO_SESSION_START_TIME", &t->utc,
                      "SELECT utcTime FROM TARGET_INFO_SESSION_START_TIME LIMIT 1");
     if (status) return status;
@@ -125,14 +130,14 @@ static EngStatus refuse_hidden(EngReader *r)
                *kernels = eng_reader_table(r, "CUPTI_ACTIVITY_KIND_KERNEL");
     EngStatus status = ask(r, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", &graphs,
                            "SELECT nullif(count(*), 0) FROM CUPTI_ACTIVITY_KIND_GRAPH_TRACE");
-    if (!status && api && eng_reader_has_table(r, "StringIds")) {
+    if (!status && api) {
         snprintf(sql, sizeof sql,
                  "SELECT nullif(count(*), 0) FROM %s a JOIN StringIds s ON s.id = a.nameId WHERE"
                  " s.value GLOB 'cudaGraphLaunch*' OR s.value GLOB 'cuGraphLaunch*'",
                  api);
         status = ask(r, api, &launches, sql);
     }
-    if (!status && kernels && eng_reader_has_column(r, kernels, "graphNodeId")) {
+    if (!status && kernels) {
         snprintf(sql, sizeof sql, "SELECT 1 FROM %s WHERE graphNodeId <> 0 LIMIT 1", kernels);
         status = ask(r, kernels, &nodes, sql);
     }
@@ -244,13 +249,31 @@ static EngStatus digest_file(EngReader *r)
     return status;
 }
 
+/* A file in WAL mode is opened as unchanging, unless a log lies beside it: SQLite would make such
+ * files beside it, and fail where it must not. */
+static EngStatus open_database(EngReader *r)
+{
+    EngStr uri = {0}, log = {0};
+    eng_str_printf(&log, "%s-wal", r->t->path);
+    eng_str_add(&uri, "file:");
+    for (const char *c = r->t->path; *c; c++)
+        eng_str_printf(&uri, strchr("?#%", *c) ? "%%%02x" : "%c", (unsigned char)*c);
+    EngStatus status = eng_str_status(&log, r->err);
+    if (!status && !eng_file_exists(log.text)) eng_str_add(&uri, "?immutable=1");
+    if (!status) status = eng_str_status(&uri, r->err);
+    if (!status && sqlite3_open_v2(uri.text, &r->sql, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL))
+        status = eng_reader_fail(r, "open it");
+    eng_str_free(&uri);
+    eng_str_free(&log);
+    return status;
+}
+
 static EngStatus read_all(EngReader *r)
 {
-    EngTrace *t = r->t;
     EngStatus status = digest_file(r);
     if (status) return status;
-    if (sqlite3_open_v2(t->path, &r->sql, SQLITE_OPEN_READONLY, NULL))
-        return eng_reader_fail(r, "open it");
+    status = open_database(r);
+    if (status) return status;
     /* The header is read by the first statement, not by opening. */
     if (sqlite3_exec(r->sql, "SELECT 1 FROM sqlite_master", NULL, NULL, NULL))
         return eng_reader_fail(r, "read it");

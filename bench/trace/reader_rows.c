@@ -81,12 +81,20 @@ static int track_of(EngReader *r, EngTraceTrack wanted)
     return r->last_track = t->n_tracks++;
 }
 
+/* Nanoseconds that differ by less than 2^63: more than a century from the origin is no time. */
+static bool is_time(int64_t ns)
+{
+    return ns > -(INT64_C(1) << 62) && ns < INT64_C(1) << 62;
+}
+
 /* Checks times, then keeps the event. */
 static EngStatus keep(EngReader *r, const EngTraceEvent *event)
 {
     EngTrace *t = r->t;
-    bool gpu = event->what <= ENG_TRACE_SET;
-    if (event->end_ns != ENG_READER_OPEN) {
+    bool gpu = event->what <= ENG_TRACE_SET, open = event->end_ns == ENG_READER_OPEN;
+    if (!is_time(event->start_ns) || (!open && !is_time(event->end_ns)))
+        return t->refused.zero++, ENG_OK;
+    if (!open) {
         bool lost = event->start_ns == 0 && event->end_ns == 0;
         lost = lost || (gpu && (event->start_ns == 0 || event->end_ns == 0));
         if (lost && event->what != ENG_TRACE_MARK) return t->refused.zero++, ENG_OK;
@@ -120,12 +128,18 @@ static void add_column(EngReader *r, EngStr *sql, const char *table, const char 
     eng_str_printf(sql, "%s%s, ", there ? "k." : "", there ? column : instead);
 }
 
+static bool has_strings(EngReader *r)
+{
+    return eng_reader_has_column(r, "StringIds", "id") &&
+           eng_reader_has_column(r, "StringIds", "value");
+}
+
 /* The text of a column that refers to StringIds. */
 static void add_string(EngReader *r, EngStr *sql, const char *table, const char *column)
 {
     if (!eng_reader_has_column(r, table, column))
         eng_str_add(sql, "NULL, ");
-    else if (eng_reader_has_table(r, "StringIds"))
+    else if (has_strings(r))
         eng_str_printf(sql, "(SELECT s.value FROM StringIds s WHERE s.id = k.%s), ", column);
     else
         eng_str_printf(sql, "'#' || k.%s, ", column);
@@ -163,7 +177,35 @@ static EngStatus each(EngReader *r, EngStr *sql, const char *table, EngTraceWhat
 /* ---- kernels, copies, sets ---------------------------------------------------------------------
  */
 
-enum { START, END, DEVICE, CONTEXT, STREAM, PROCESS, CORRELATION, NODE, BYTES, KIND, NAME, FULL };
+enum {
+    START,
+    END,
+    DEVICE,
+    GPU,
+    CONTEXT,
+    STREAM,
+    PROCESS,
+    CORRELATION,
+    NODE,
+    BYTES,
+    KIND,
+    NAME,
+    FULL
+};
+
+/* The GPU of a process's device, NULL where the file does not tell: processes that each see one
+ * GPU all call it device 0. */
+static void add_gpu(EngReader *r, EngStr *sql, const char *table)
+{
+    static const char *const columns[] = {"gpuId", "cudaId", "pid"};
+    bool told =
+        eng_reader_has_column(r, table, "globalPid") && eng_reader_has_column(r, table, "deviceId");
+    for (int i = 0; i < 3 && told; i++)
+        told = eng_reader_has_column(r, "TARGET_INFO_CUDA_DEVICE", columns[i]);
+    eng_str_add(sql, told ? "(SELECT d.gpuId FROM TARGET_INFO_CUDA_DEVICE d WHERE d.cudaId ="
+                            " k.deviceId AND d.pid = k.globalPid >> 24 & 0xffffff LIMIT 1), "
+                          : "NULL, ");
+}
 
 static const char *copy_name(int64_t kind)
 {
@@ -190,7 +232,7 @@ static EngStatus take_work(EngReader *r, EngTraceWhat what, sqlite3_stmt *row)
                        .value = NAN};
     EngTraceTrack track = {.gpu = true,
                            .global = number_or(row, PROCESS, 0),
-                           .device = number_or(row, DEVICE, 0),
+                           .device = number_or(row, GPU, number_or(row, DEVICE, 0)),
                            .context = number_or(row, CONTEXT, 0),
                            .stream = number_or(row, STREAM, 0)};
     if (what == ENG_TRACE_COPY)
@@ -217,6 +259,7 @@ static EngStatus read_work(EngReader *r, EngTraceWhat what, const char *base)
     add_column(r, &sql, table, "start", "");
     add_column(r, &sql, table, "end", "");
     add_column(r, &sql, table, "deviceId", "0");
+    add_gpu(r, &sql, table);
     add_column(r, &sql, table, "contextId", "0");
     add_column(r, &sql, table, "streamId", "0");
     add_column(r, &sql, table, "globalPid", "0");
@@ -273,6 +316,15 @@ static EngStatus take_range(EngReader *r, EngTraceWhat what, sqlite3_stmt *row)
     return keep(r, &e);
 }
 
+/* Domains have names that belong to a process. */
+static bool has_domains(EngReader *r, const char *table)
+{
+    static const char *const columns[] = {"domainId", "textId", "eventType", "globalTid"};
+    bool all = has_strings(r);
+    for (int i = 0; i < 4 && all; i++) all = eng_reader_has_column(r, table, columns[i]);
+    return all;
+}
+
 /* Members of a payload's JSON text; another tool's payload may hold anything. */
 static void add_payload(EngReader *r, EngStr *sql, const char *table, const char *member)
 {
@@ -289,17 +341,18 @@ static EngStatus read_ranges(EngReader *r)
 {
     EngStr sql = {0};
     const char *table = eng_reader_table(r, "NVTX_EVENTS");
-    if (!table) return ENG_OK;
+    if (!table || !eng_reader_has_column(r, table, "start") ||
+        !eng_reader_has_column(r, table, "eventType"))
+        return ENG_OK;
     eng_str_add(&sql, "SELECT ");
     add_column(r, &sql, table, "start", "0");
     add_column(r, &sql, table, "end", "NULL");
-    add_column(r, &sql, table, "eventType", "59");
+    add_column(r, &sql, table, "eventType", "");
     add_column(r, &sql, table, "globalTid", "0");
     eng_str_add(&sql, "NULL, ");
     add_string(r, &sql, table, "textId");
     add_column(r, &sql, table, "text", "NULL");
-    if (eng_reader_has_column(r, table, "domainId") && eng_reader_has_column(r, table, "textId") &&
-        eng_reader_has_table(r, "StringIds"))
+    if (has_domains(r, table))
         eng_str_printf(&sql, "(SELECT d.name FROM temp.domains d WHERE d.id = k.domainId AND"
                              " d.process IS k.globalTid & ~0xffffff), ");
     else
@@ -318,9 +371,7 @@ static EngStatus read_domains(EngReader *r)
 {
     EngStr sql = {0};
     const char *table = eng_reader_table(r, "NVTX_EVENTS");
-    if (!table || !eng_reader_has_column(r, table, "domainId") ||
-        !eng_reader_has_column(r, table, "textId") || !eng_reader_has_table(r, "StringIds"))
-        return ENG_OK;
+    if (!table || !has_domains(r, table)) return ENG_OK;
     eng_str_add(&sql, "CREATE TEMP TABLE domains AS SELECT domainId AS id,"
                       " globalTid & ~0xffffff AS process, coalesce((SELECT value FROM StringIds s"
                       " WHERE s.id = k.textId)");

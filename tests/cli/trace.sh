@@ -44,6 +44,8 @@ expect 0 "0,,1,16,101376,500,100,30,0.7,20,0,0,0,10" "$engram" trace overlap "$s
 expect 0 "1,1142,0,1,8,0.1325,0.1,0.165" "$engram" trace saturation "$steps" --slices=4 --format=csv
 expect 5 'no mark `saturated`' "$engram" trace saturation "$work/fx/engine_3.16.sqlite"
 expect 5 "no kernel that --lookup=nothing matches" "$engram" trace overlap "$work/fx/engine_3.16.sqlite" --lookup=nothing
+expect 5 "no kernel that --lookup=engram_lookup|engram_gather|engram_dequant matches" "$engram" trace overlap \
+    "$work/fx/one_stream.sqlite" --hash=engram
 expect 1 "did you mean overlap?" "$engram" trace overlab "$steps"
 expect 1 "needs a FILE" "$engram" trace summary
 expect 1 "unexpected argument 'b'" "$engram" trace summary "$steps" b

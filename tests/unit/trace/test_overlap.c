@@ -313,6 +313,68 @@ static void assert_flows(json_t *events, int wanted)
     assert_int_equal(count_phase(events, "f"), wanted);
 }
 
+/* Steps are counted by each process: the same numbers in another one are other steps. */
+static void test_processes(void **state)
+{
+    (void)state;
+    EngTrace *t = opened(changed(
+        fixture_path("steps.sqlite"), "two_processes",
+        "INSERT INTO NVTX_EVENTS (start, end, eventType, text, textId, globalTid, domainId,"
+        " jsonText) SELECT start + 7000, end + 7000, eventType, text, textId,"
+        " globalTid + (5 << 24), domainId, jsonText FROM NVTX_EVENTS WHERE eventType <> 34"));
+    EngOverlap one, two;
+    EngTrace *alone = opened(fixture_path("steps.sqlite"));
+    assert_int_equal(eng_overlap_from_ranges(alone, &one, &g_err), ENG_OK);
+    assert_int_equal(eng_overlap_from_ranges(t, &two, &g_err), ENG_OK);
+    assert_int_equal(two.n, 2 * one.n);
+    for (int64_t i = 0; i < two.n; i++) {
+        const EngFetch *f = &two.fetches[i];
+        int64_t k = 0;
+        while (k < one.n && (one.fetches[k].step != f->step || one.fetches[k].layer != f->layer))
+            k++;
+        assert_true(k < one.n);
+        assert_int_equal(f->fetch_ns, one.fetches[k].fetch_ns);
+        assert_int_equal(f->stall_ns, one.fetches[k].stall_ns);
+        assert_int_equal(f->step_ns, one.fetches[k].step_ns);
+        for (int c = 0; c < ENG_WAIT_COUNT; c++)
+            assert_int_equal(f->wait_ns[c], one.fetches[k].wait_ns[c]);
+    }
+    eng_overlap_free(&one);
+    eng_overlap_free(&two);
+    eng_trace_close(alone);
+    eng_trace_close(t);
+}
+
+/* Many threads with steps of their own beside the one that launches; and all of it before the
+ * origin, which changes no duration. */
+static void test_step_threads(void **state)
+{
+    (void)state;
+    EngEngineOptions options = defaults();
+    options.step = "^execute_model [0-9]+$";
+    EngTrace *t = opened(
+        changed(fixture_path("engine_3.22.sqlite"), "threads",
+                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40)"
+                " INSERT INTO NVTX_EVENTS (start, end, eventType, text, textId, globalTid)"
+                " SELECT e.start + i, e.end, e.eventType, e.text, e.textId, e.globalTid + 1000 + i"
+                " FROM NVTX_EVENTS e, n WHERE e.eventType = 59;"
+                "UPDATE NVTX_EVENTS SET start = start - 100000000, end = end - 100000000;"
+                "UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET start = start - 100000000,"
+                " end = end - 100000000;"
+                "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = start - 100000000,"
+                " end = end - 100000000 WHERE start > 0"));
+    EngEngine e = engine_of(t, &options);
+    assert_int_equal(e.n_steps, 2 * 41);
+    assert_int_equal(e.overlap.n, 4);
+    for (int64_t i = 0; i < e.overlap.n; i++) {
+        assert_true(e.overlap.fetches[i].step >= 0);
+        assert_int_equal(e.overlap.fetches[i].step_ns, 40000);
+        assert_true(e.overlap.fetches[i].stall_ns >= 0);
+    }
+    eng_engine_free(&e);
+    eng_trace_close(t);
+}
+
 static void test_perfetto(void **state)
 {
     (void)state;
@@ -387,6 +449,8 @@ int main(void)
         cmocka_unit_test(test_patterns),
         cmocka_unit_test(test_copies),
         cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_step_threads),
         cmocka_unit_test(test_perfetto),
         cmocka_unit_test(test_perfetto_odd),
         cmocka_unit_test(test_memory),

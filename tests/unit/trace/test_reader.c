@@ -3,6 +3,7 @@
 #include "tests/unit/trace/trace_fixtures.h"
 
 #include <math.h>
+#include <sys/stat.h>
 
 const char fixtures_source[] = ENG_SOURCE_DIR, fixtures_shared[] = ENG_SHARED_DIR;
 
@@ -114,6 +115,13 @@ static void test_refused_files(void **state)
                    "CREATE TABLE ENGRAM_DROPS (what TEXT, n INTEGER);"
                    "INSERT INTO ENGRAM_DROPS VALUES ('events', 0), ('CUPTI records', 12)"),
            "12 CUPTI records");
+    refuse(changed(fixture_path("engine_3.28.sqlite"), "major",
+                   "DELETE FROM META_DATA_EXPORT WHERE name LIKE 'EXPORT_SCHEMA_VERSION%';"
+                   "INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_SCHEMA_VERSION_MAJOR', '4')"),
+           "schema version 4");
+    const char *pipe = fixture_path("pipe"); /* nobody writes to it, and nobody waits for that */
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    refuse(pipe, "not a regular file");
     EngTrace *t;
     assert_int_equal(eng_trace_open(fixture_path("nowhere"), &t, &g_err), ENG_NOT_FOUND);
 }
@@ -160,6 +168,101 @@ static void test_absent(void **state)
     refuse(changed(fixture_path("engine_3.28.sqlite"), "endless",
                    "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN end"),
            "no start or no end");
+}
+
+/* Every column of every table away in turn: the kernels are read as before, or, without their
+ * times, the file is refused. */
+static void test_columns_away(void **state)
+{
+    (void)state;
+    char path[256]; /* fixture_path() lends the last four */
+    sqlite3 *db;
+    sqlite3_stmt *column;
+    int n = 0;
+    snprintf(path, sizeof path, "%s", fixture_path("engine_3.28.sqlite"));
+    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_prepare_v2(db,
+                           "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c"
+                           " WHERE m.type = 'table' AND m.name NOT GLOB 'ENUM*'",
+                           -1, &column, NULL),
+        SQLITE_OK);
+    for (; sqlite3_step(column) == SQLITE_ROW; n++) {
+        char sql[256];
+        const char *table = (const char *)sqlite3_column_text(column, 0),
+                   *name = (const char *)sqlite3_column_text(column, 1);
+        bool kernel = !strcmp(table, "CUPTI_ACTIVITY_KIND_KERNEL");
+        snprintf(sql, sizeof sql, "ALTER TABLE %s RENAME COLUMN %s TO notKnown", table, name);
+        const char *without = changed(path, "without", sql);
+        if (kernel && (!strcmp(name, "start") || !strcmp(name, "end"))) {
+            refuse(without, "no start or no end");
+        } else if (kernel && !strcmp(name, "graphNodeId")) {
+            refuse(without, "hides the kernels"); /* or so it seems */
+        } else {
+            EngTrace *t = opened(without);
+            assert_int_equal(t->n_by_what[ENG_TRACE_KERNEL], 20);
+            eng_trace_close(t);
+        }
+    }
+    assert_true(n > 40);
+    sqlite3_finalize(column);
+    sqlite3_close(db);
+}
+
+/* Times that no clock has, among them differences beyond 63 bits; times before the origin count. */
+static void test_times(void **state)
+{
+    (void)state;
+    const char *path = fixture_path("engine_3.16.sqlite");
+    EngTrace *t = opened(changed(path, "far",
+                                 "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = 9223372036854775807"
+                                 " WHERE rowid = 1;"
+                                 "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start ="
+                                 " -9223372036854775807 WHERE rowid = 2"));
+    assert_int_equal(t->refused.zero, 2);
+    assert_int_equal(t->n_by_what[ENG_TRACE_KERNEL], 18);
+    assert_true(t->last_ns < 1000000000);
+    eng_trace_close(t);
+    t = opened(changed(path, "before",
+                       "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = start - 1000000000,"
+                       " end = end - 1000000000"));
+    assert_int_equal(t->refused.zero, 0);
+    assert_int_equal(t->n_by_what[ENG_TRACE_KERNEL], 20);
+    eng_trace_close(t);
+}
+
+/* Two processes that each call their only GPU device 0. */
+static void test_devices(void **state)
+{
+    (void)state;
+    EngTrace *t = opened(
+        changed(fixture_path("engine_3.16.sqlite"), "devices",
+                "DROP TABLE IF EXISTS TARGET_INFO_CUDA_DEVICE;"
+                "CREATE TABLE TARGET_INFO_CUDA_DEVICE (gpuId INTEGER, cudaId INTEGER, pid INTEGER);"
+                "INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (4, 0, 11), (6, 0, 12);"
+                "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 0, globalPid = iif(rowid = 1, 13,"
+                " 11 + rowid % 2) << 24"));
+    int64_t n[8] = {0};
+    for (int i = 0; i < t->n_tracks; i++)
+        if (t->tracks[i].gpu) n[t->tracks[i].device & 7] += t->tracks[i].n_events;
+    assert_int_equal(n[4], 10);
+    assert_int_equal(n[6], 9);
+    assert_int_equal(n[0], 1); /* its process is not told */
+    eng_trace_close(t);
+}
+
+/* A file in WAL mode, named as if it had options: nothing is made beside it. */
+static void test_wal(void **state)
+{
+    (void)state;
+    const char *path =
+        changed(fixture_path("engine_3.16.sqlite"), "w?mode=rw#%41", "PRAGMA journal_mode = wal");
+    char beside[300];
+    eng_trace_close(opened(path));
+    snprintf(beside, sizeof beside, "%s-shm", path);
+    assert_false(eng_file_exists(beside));
+    snprintf(beside, sizeof beside, "%s-wal", path);
+    assert_false(eng_file_exists(beside));
 }
 
 static void test_open_ranges(void **state)
@@ -306,6 +409,8 @@ int main(void)
         cmocka_unit_test(test_versions),      cmocka_unit_test(test_ours),
         cmocka_unit_test(test_refused_files), cmocka_unit_test(test_above_wall),
         cmocka_unit_test(test_absent),        cmocka_unit_test(test_open_ranges),
+        cmocka_unit_test(test_columns_away),  cmocka_unit_test(test_times),
+        cmocka_unit_test(test_devices),       cmocka_unit_test(test_wal),
         cmocka_unit_test(test_real),          cmocka_unit_test(test_real_reduced),
         cmocka_unit_test(test_memory),
     };

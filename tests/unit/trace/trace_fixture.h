@@ -3,11 +3,16 @@
 #define ENG_TESTS_TRACE_FIXTURE_H
 
 #include <dirent.h>
+#include <setjmp.h>
 #include <sqlite3.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "bench/trace/recording.h"
 
