@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/digest.h"
 #include "base/file.h"
 #include "base/log.h"
 
@@ -68,6 +69,21 @@ static bool attach(sqlite3 *db, const char *path, int n)
     return good;
 }
 
+/* Why the file is not the one that was recorded, NULL: it is. Paths of merged databases start at
+ * the other database's folder, where a file of another run may lie. */
+static const char *refuse(const char *path, const char *sha256)
+{
+    EngMapping map;
+    EngErr err;
+    char hex[ENG_DIGEST_HEX];
+    if (!eng_file_exists(path))
+        return "not there (after a merge: copy it from the other database's folder)";
+    if (eng_file_map(path, &map, &err)) return "cannot be read";
+    EngStatus status = eng_digest(map.data ? map.data : "", map.bytes, hex, &err);
+    eng_file_unmap(&map);
+    return !status && sha256 && !strcmp(hex, sha256) ? NULL : "not the file that was recorded";
+}
+
 static EngStatus take(sqlite3 *db, const char *folder, sqlite3_stmt *row, EngStr *attached,
                       EngStr *parts, int *n, EngErr *err)
 {
@@ -77,9 +93,10 @@ static EngStatus take(sqlite3 *db, const char *folder, sqlite3_stmt *row, EngStr
     int k = *n + 1;
     if (!key || !path) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for traces");
     snprintf(whole, sizeof whole, "%s%s", *path == '/' ? "" : folder, path);
-    if (!eng_file_exists(whole) || !attach(db, whole, k)) {
-        eng_warn("report", "%s: %s; its figures are left out", whole,
-                 eng_file_exists(whole) ? "is no trace" : "not there");
+    const char *why = refuse(whole, (const char *)sqlite3_column_text(row, 2));
+    if (!why && !attach(db, whole, k)) why = "no trace";
+    if (why) {
+        eng_warn("report", "%s: %s; its figures are left out", whole, why);
         return ENG_OK;
     }
     *n = k;
@@ -95,7 +112,8 @@ static EngStatus take_all(sqlite3 *db, const char *db_path, const char *run_id, 
                           EngStr *parts, int *n, EngErr *err)
 {
     static const char sql[] =
-        "SELECT a.point_key, a.path FROM artifacts a JOIN run_points l USING (block_id, point_key)"
+        "SELECT a.point_key, a.path, a.sha256 FROM artifacts a JOIN run_points l USING (block_id, "
+        "point_key)"
         " WHERE l.run_id = ? AND a.kind = 'trace' ORDER BY a.point_key LIMIT ?";
     sqlite3_stmt *row = NULL;
     const char *slash = strrchr(db_path, '/');

@@ -28,17 +28,18 @@ typedef struct Pass {
     EngWorkerMessage message;
 } Pass;
 
-/* traces/<point key>.sqlite in the database's folder. */
+/* traces/<point key>-<block>.sqlite in the database's folder: what another run traced stays, and
+ * files of merged databases can lie together. */
 static EngStatus place_file(const Pass *pass, int i, EngErr *err)
 {
     EngTracePoint *traced = &pass->traced[i];
     const char *key = pass->points[i]->plan->point_key, *db = eng_db_path(pass->context->db);
-    size_t size = (size_t)pass->folder + sizeof FOLDER + ENG_KEY_HEX + sizeof ".sqlite";
+    size_t size = (size_t)pass->folder + sizeof FOLDER + ENG_KEY_HEX + sizeof "-12345678.sqlite";
     EngStatus status = eng_alloc_or((void **)&traced->path, size, 1, "a trace's path", err);
     if (status) return status;
     int n = snprintf(traced->path, size, "%.*s" FOLDER, pass->folder, db);
     status = eng_make_dirs(traced->path, err);
-    snprintf(traced->path + n, size - (size_t)n, "/%s.sqlite", key);
+    snprintf(traced->path + n, size - (size_t)n, "/%s-%.8s.sqlite", key, pass->block->block_id);
     traced->id = 0;
     sscanf(key, "%16" SCNx64, &traced->id);
     return status;

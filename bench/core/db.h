@@ -212,6 +212,8 @@ EngStatus eng_db_put_artifact(EngDb *db, const EngSampleId *id, const char *kind
 /* Whether a point of a block was measured (or has its samples) and has no artifact "trace" yet. */
 EngStatus eng_db_wants_trace(EngDb *db, const char *block_id, const char *point_key, bool *wanted,
                              EngErr *err);
+/* How many points a run found measured by runs before it that did not trace them. */
+EngStatus eng_db_count_untraced(EngDb *db, const char *run_id, int64_t *n, EngErr *err);
 /* Lost records of a kind ("trace records", "samples"); adds up. */
 EngStatus eng_db_put_drops(EngDb *db, const EngSampleId *id, const char *what, int64_t count,
                            EngErr *err);

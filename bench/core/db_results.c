@@ -135,6 +135,18 @@ EngStatus eng_db_wants_trace(EngDb *db, const char *block_id, const char *point_
     return status;
 }
 
+EngStatus eng_db_count_untraced(EngDb *db, const char *run_id, int64_t *n, EngErr *err)
+{
+    return eng_db_number(
+        db, n, err,
+        "SELECT count(*) FROM run_points l JOIN points p USING (point_key)"
+        " JOIN block_points f USING (block_id, point_key) JOIN blocks b USING (block_id)"
+        " WHERE l.run_id = ?1 AND b.run_id <> ?1 AND NOT p.is_roof AND f.outcome = 'measured'"
+        " AND NOT EXISTS (SELECT 1 FROM artifacts a WHERE a.block_id = l.block_id"
+        "  AND a.point_key = l.point_key AND a.kind = 'trace')",
+        "s", run_id);
+}
+
 EngStatus eng_db_put_drops(EngDb *db, const EngSampleId *id, const char *what, int64_t count,
                            EngErr *err)
 {

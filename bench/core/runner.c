@@ -237,6 +237,23 @@ static EngStatus map_for(EngResources *resources, const EngLedgerBlock *block, E
     return status;
 }
 
+/* Points found measured are not measured again, so they are not traced either. */
+static EngStatus tell_untraced(EngDb *db, const EngSweep *sweep, const EngRunOptions *options,
+                               const char *run_id, EngErr *err)
+{
+    bool wanted = false;
+    int64_t n = 0;
+    for (int i = 0; i < sweep->n_sections; i++)
+        wanted = wanted || sweep->sections[i].settings.trace;
+    if (!wanted || !options->tracer) return ENG_OK;
+    EngStatus status = eng_db_count_untraced(db, run_id, &n, err);
+    if (!status && n)
+        eng_warn("trace",
+                 "%lld points found measured have no trace; --fresh measures and traces them",
+                 (long long)n);
+    return status;
+}
+
 static EngStatus run_blocks(EngDb *db, EngSession *session, const EngRunOptions *options,
                             EngRunResult *result, EngErr *err)
 {
@@ -311,6 +328,9 @@ EngStatus eng_run_sweep(const EngSweep *sweep, const EngRunOptions *options, Eng
                  "%s run %.8s: %d points to measure in %d blocks, %d found measured, %d skipped",
                  result->resumed ? "resumed" : "new", result->run_id, result->counts.planned,
                  result->counts.blocks, result->counts.found, result->counts.skipped);
+        status = tell_untraced(db, sweep, options, result->run_id, err);
+    }
+    if (!status) {
         status = run_blocks(db, session, options, result, err);
     }
     if (!status && hooks && hooks->judge)

@@ -39,7 +39,7 @@ typedef struct EngTracer {
 struct EngBlockContext;
 
 /* Traces the measured points of a block that have no trace yet, settings.trace samples each, into
- * traces/<point key>.sqlite beside the database, with rows in artifacts (paths are from the
+ * traces/<point key>-<block>.sqlite beside the database, with rows in artifacts (paths are from the
  * database's folder) and drops. Does nothing when the block wants no traces. A point that cannot be
  * traced is told and left; errors of the database and of writing the file end the run. */
 EngStatus eng_block_trace(const struct EngBlockContext *context, const EngLedgerBlock *block,

@@ -14,7 +14,7 @@ set multiplot layout 1,n title title_text font ',14' noenhanced margins 0.085,0.
 set xrange [0:1]
 set xtics 0.2
 set logscale y 10
-set yrange [10**(Q_min < 0.001 ? -3 : floor(log10(Q_min))):10**ceil(log10(P_max))]
+set yrange [10**(Q_min < 0.001 ? -3 : floor(log10(Q_min * 0.999))):10**ceil(log10(P_max))]
 set format y '%g'
 set xlabel 'gate (no unit)'
 unset key

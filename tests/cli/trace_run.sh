@@ -64,9 +64,13 @@ runs=($(sqlite3 out/a.db 'SELECT run_id FROM runs ORDER BY started_utc'))
 "$engram" compare "${runs[0]}" "${runs[1]}" --db=out/a.db >compare.txt 2>&1
 grep -qE 'e\+0[6-9]|0\.00000' compare.txt && fail "traced samples in a comparison: $(cat compare.txt)"
 
-# ---- found points are not traced again; --fresh is; N samples; roofs have none ----
-expect 0 '1 of them found' run step "${tiny[@]}" --trace --db=out/a.db
+# ---- found points are not traced again, which is told; --fresh is, into a file of its own; N samples; no roofs ----
+expect 0 '1 points found measured have no trace; --fresh' run step "${tiny[@]}" --trace --db=out/a.db
 is 1 out/a.db "SELECT count(*) FROM artifacts"
+expect 0 'points measured' run step "${tiny[@]}" --trace --fresh --db=out/a.db
+is "$(sha256sum <"$file" | cut -d' ' -f1)" out/a.db "SELECT sha256 FROM artifacts WHERE 'out/' || path = '$file'"
+is '2 2' out/a.db "SELECT count(*) || ' ' || count(DISTINCT path) FROM artifacts"
+"$engram" run step "${tiny[@]}" --trace --db=out/a.db 2>&1 | grep -q 'have no trace' && fail "traced points are told untraced"
 expect 0 'points measured' run gather "${tiny[@]}" -a trace=25 -a variant=portable --db=out/b.db
 is '1 25 0' out/b.db "SELECT count(DISTINCT point_key) || ' ' || count(*) || ' ' || sum(is_roof) FROM samples JOIN points
     USING (point_key) WHERE traced = 1"

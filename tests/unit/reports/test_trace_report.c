@@ -2,6 +2,7 @@
  * file is gone or is none. */
 #include "tests/unit/reports/fixture.h"
 
+#include "base/digest.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "reports/render.h"
@@ -17,6 +18,19 @@ static char *in_dir(const char *name)
     return path;
 }
 
+/* Of a file, "x" without one. */
+static const char *digest_of(const char *path)
+{
+    static char hex[ENG_DIGEST_HEX];
+    EngMapping map;
+    EngErr err;
+    snprintf(hex, sizeof hex, "x");
+    if (eng_file_map(path, &map, &err)) return hex;
+    if (eng_digest(map.data, map.bytes, hex, &err)) fail_msg("%s", err.text);
+    eng_file_unmap(&map);
+    return hex;
+}
+
 /* A run with one traced point; its trace is the script's steps.sqlite under the given name. */
 static void make_database(const char *db, const char *trace)
 {
@@ -28,9 +42,19 @@ static void make_database(const char *db, const char *trace)
     fixture_block(&f, "step");
     fixture_point(&f, "step", "portable", false, 0, NULL, "\"tokens\":16");
     if (trace)
-        fixture_sql(&f, "INSERT INTO artifacts VALUES ('a', '%q', '%q', 'trace', '%q', 1, 'x')",
-                    f.block, f.key, trace);
+        fixture_sql(&f, "INSERT INTO artifacts VALUES ('a', '%q', '%q', 'trace', '%q', 1, '%q')",
+                    f.block, f.key, trace, digest_of(in_dir(trace)));
     fixture_close(&f);
+}
+
+/* Runs SQL on a database of a test. */
+static void change(const char *db, const char *sql)
+{
+    sqlite3 *handle;
+    char *why = NULL;
+    assert_int_equal(sqlite3_open(db, &handle), SQLITE_OK);
+    if (sqlite3_exec(handle, sql, NULL, NULL, &why)) fail_msg("%s: %s", sql, why);
+    sqlite3_close(handle);
 }
 
 static int set_up(void **state)
@@ -111,9 +135,42 @@ static void test_without(void **state)
     }
 }
 
+/* A file that lies where a recorded one should, as after a merge. */
+static void test_other_file(void **state)
+{
+    (void)state;
+    make_database(in_dir("other.db"), "traces/steps.sqlite");
+    change(in_dir("other.db"), "UPDATE artifacts SET sha256 = '00'");
+    char *page = render(in_dir("other.db"), in_dir("other"), 2, 5);
+    assert_has(page, "No point of this run was traced");
+    eng_free(page);
+}
+
+/* Every gate in the last bin, of two layers that are two points: both are drawn. */
+static void test_saturated(void **state)
+{
+    (void)state;
+    make_database(in_dir("saturated.db"), NULL);
+    change(
+        in_dir("saturated.db"),
+        "DELETE FROM histograms WHERE point_key <> (SELECT min(point_key) FROM histograms) AND"
+        " point_key <> (SELECT max(point_key) FROM histograms);"
+        "UPDATE points SET axes_json = json_set((SELECT axes_json FROM points JOIN histograms"
+        " USING (point_key) LIMIT 1), '$.layer', rowid) WHERE point_key IN (SELECT point_key FROM"
+        " histograms);"
+        "UPDATE histograms SET counts_json = json_array(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,"
+        " 0, 0, 0, 0, 0, 9), layer = iif(point_key = (SELECT min(point_key) FROM histograms), 1,"
+        " 14)");
+    char *page = render(in_dir("saturated.db"), in_dir("saturated"), 2, 5);
+    assert_has(page, "layer 1 100.0 to 100.0 % (100.0 to 100.0 %); layer 14 100.0 to 100.0 %");
+    assert_has(page, "Mean gate: layer 1 0.975, layer 14 0.975");
+    eng_free(page);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_traced),
-                                       cmocka_unit_test(test_without)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_traced), cmocka_unit_test(test_without),
+        cmocka_unit_test(test_other_file), cmocka_unit_test(test_saturated)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
