@@ -33,6 +33,7 @@ EngStatus eng_trace_record(EngCli *cli, EngErr *err)
     EngStatus status = eng_cli_int(cli, "buffer-mib", 1, 16384, &mib, err);
     if (status) return status;
     const char *out = eng_cli_text(cli, "out");
+    if (out && !*out) return ENG_FAIL(err, ENG_USAGE, "--out= names no file");
     const EngRecordOptions options = {.out = out ? out : DEFAULT_FILE,
                                       .process_bytes = mib << 20,
                                       .argv = argv,

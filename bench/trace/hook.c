@@ -439,6 +439,7 @@ static uint64_t on_schema(nvtxDomainHandle_t domain, const nvtxPayloadSchemaAttr
     size_t n = schema->numEntries < FIELDS_MAX ? schema->numEntries : FIELDS_MAX;
     size_t names_at = n * sizeof *fields, at = names_at;
     uint32_t end = 0;
+    memset(fields, 0xff, names_at); /* fields whose names find no room have none */
     for (size_t i = 0; i < n; i++) {
         const nvtxPayloadSchemaEntry_t *e = &schema->entries[i];
         const char *name = e->name ? e->name : "";

@@ -59,6 +59,7 @@ static void become(const EngRecordOptions *options, const char *hook, const char
     signal(SIGINT, SIG_DFL);
     signal(SIGQUIT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
     signal(SIGXFSZ, SIG_DFL);
     execvp(options->argv[0], (char *const *)(uintptr_t)options->argv);
     int why = errno;
@@ -81,12 +82,14 @@ static EngStatus run_command(const EngRecordOptions *options, const char *hook, 
     close(pipe_fds[1]);
     g_child = pid;
     signal(SIGTERM, pass_on);
+    signal(SIGHUP, pass_on);
     ssize_t got = pid < 0 ? 0 : read(pipe_fds[0], &why, sizeof why);
     close(pipe_fds[0]);
     while (pid > 0 && waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) {
     }
     g_child = 0;
     signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
     signal(SIGINT, SIG_DFL);
     signal(SIGQUIT, SIG_DFL);
     if (pid < 0) return ENG_FAIL(err, ENG_NO_MEMORY, "cannot fork: %s", strerror(errno));
@@ -192,6 +195,9 @@ EngStatus eng_record_command(const EngRecordOptions *options, EngRecordResult *r
         return ENG_FAIL(err, ENG_USAGE, "NVTX_INJECTION64_PATH is set: another tool records");
     EngStatus status = find_hook(options, hook, sizeof hook, err);
     if (status) return status;
+    struct stat st; /* a place that cannot take the file is told before the command runs */
+    if (!lstat(options->out, &st) && !S_ISREG(st.st_mode))
+        return ENG_FAIL(err, ENG_IO, "%s: not a regular file, left alone", options->out);
     if (snprintf(folder, sizeof folder, "%s.XXXXXX", options->out) >= (int)sizeof folder - 64 ||
         !mkdtemp(folder))
         return ENG_FAIL(err, ENG_IO, "%s: cannot write beside it: %s", options->out,

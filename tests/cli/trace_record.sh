@@ -53,6 +53,13 @@ expect 3 '202 ranges' trace record -o three.sqlite -- "$annotated" three
 expect 137 '1 of the processes were killed' trace record -o killed.sqlite -- "$annotated" killed
 is '38 2' killed.sqlite "SELECT count(end) || ' ' || (count(*) - count(end)) FROM NVTX_EVENTS WHERE eventType = 59"
 
+# A closed terminal reaches the command, and what it recorded is written.
+"$engram" trace record -o closed.sqlite -- sh -c "$annotated; : >ready; exec sleep 60" 2>closed.txt &
+for i in $(seq 600); do [ -e ready ] && break; sleep 0.1; done
+kill -HUP $!
+wait $!
+[ $? = 129 ] && grep -q '202 ranges' closed.txt || fail "a hangup: $(cat closed.txt)"
+
 # ---- a full buffer drops and counts, and does not stop the program ----
 expect 0 'events were dropped' trace record --buffer-mib=1 -o full.sqlite -- "$annotated" many 100000
 [ "$(sqlite3 full.sqlite 'SELECT n FROM ENGRAM_DROPS')" -gt 1000 ] || fail "drops are not in the file"
@@ -62,6 +69,10 @@ expect 6 'lost' trace summary full.sqlite
 expect 5 'made no NVTX call' trace record -o none.sqlite -- true
 expect 1 'cannot be started' trace record -o none.sqlite -- ./no-such-program
 expect 1 'name a command' trace record -o none.sqlite
+mkdir folder
+expect 7 'folder: not a regular file' trace record -o folder -- touch it-ran
+[ ! -e it-ran ] || fail "the command ran before its output was found unwritable"
+expect 1 'names no file' trace record --out= -- "$annotated"
 expect 7 'cannot write beside it' trace record -o no/such/none.sqlite -- "$annotated"
 NVTX_INJECTION64_PATH=x expect 1 "another tool" trace record -o none.sqlite -- "$annotated"
 ENG_NVTX_HOOK=./nowhere.so expect 5 'nowhere.so: the hook library is not there' trace record -o none.sqlite -- "$annotated"
