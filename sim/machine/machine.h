@@ -1,0 +1,67 @@
+/* Machines to plan for: tiers (memories, links, drives, adapters) with capacities and rates, kept
+ * as JSON in sim/machine/presets/ and compiled in, or read from a file of the same form.
+ *
+ * A field that no source gives is left out, not guessed; a plan that needs it is refused until the
+ * user assumes a value. Every value names its unit, source, date and whether it is a specification
+ * or a measurement; a file with one that does not is refused whole.
+ */
+#ifndef ENG_SIM_MACHINE_MACHINE_H
+#define ENG_SIM_MACHINE_MACHINE_H
+
+#include <stdbool.h>
+
+#include "base/digest.h"
+#include "sim/machine/quantity.h"
+
+#define ENG_MAX_TIERS 8
+
+typedef enum EngTierField {
+    ENG_TIER_CAPACITY = 0,
+    ENG_TIER_BANDWIDTH,        /* of large reads, per direction */
+    ENG_TIER_EFFICIENCY,       /* share of it that random rows reach */
+    ENG_TIER_LATENCY,          /* of one request when nothing else is under way */
+    ENG_TIER_OUTSTANDING,      /* requests it can have under way */
+    ENG_TIER_REQUEST_RATE,     /* messages of an adapter, operations of a drive */
+    ENG_TIER_GRANULE,          /* a request reads aligned blocks of this size; none: any bytes */
+    ENG_TIER_REQUEST_OVERHEAD, /* bytes a request costs besides */
+    ENG_TIER_KNEE_EXPONENT,    /* s of the soft minimum (sim/planner/knee.h) */
+    ENG_TIER_KNEE_OUTSTANDING, /* more requests than this make it slower */
+    ENG_TIER_PIN_LIMIT,        /* bytes that can be pinned */
+    ENG_TIER_NUMA_NODES,
+    ENG_TIER_FIELD_COUNT
+} EngTierField;
+
+typedef struct EngTier {
+    char name[24];
+    EngQuantity fields[ENG_TIER_FIELD_COUNT]; /* origin ENG_UNKNOWN: not given */
+} EngTier;
+
+typedef struct EngMachine {
+    char name[48], summary[200];
+    int n_tiers;
+    EngTier tiers[ENG_MAX_TIERS];
+    char digest[ENG_KEY_HEX]; /* key of its canonical JSON, prose included: sources are data */
+} EngMachine;
+
+/* ENG_BAD_DATA names machine, tier and field: unknown keys, a value without unit, source, date or
+ * origin, zero, negative or inconsistent rates. */
+EngStatus eng_machine_parse(const char *name, const char *text, EngMachine *machine, EngErr *err);
+/* A preset's name, or the path of a file (with a '/' or ending in ".json"). Unknown: ENG_USAGE. */
+EngStatus eng_machine_open(const char *name, EngMachine *machine, EngErr *err);
+const char *const *eng_machine_names(void); /* NULL-terminated */
+
+/* Unknown: ENG_USAGE, naming the tiers there are. */
+EngStatus eng_machine_tier(const EngMachine *machine, const char *name, const EngTier **tier,
+                           EngErr *err);
+/* Sets "tier.field=value unit" as assumed; a tier the machine lacks is added. ENG_USAGE. */
+EngStatus eng_machine_assume(EngMachine *machine, const char *text, EngErr *err);
+
+static inline bool eng_tier_has(const EngTier *tier, EngTierField field)
+{
+    return tier->fields[field].origin != ENG_UNKNOWN;
+}
+/* ENG_UNSUPPORTED when the value is not known, saying what to assume. */
+EngStatus eng_tier_need(const EngTier *tier, EngTierField field, double *value, EngErr *err);
+const char *eng_tier_field_name(EngTierField field);
+
+#endif

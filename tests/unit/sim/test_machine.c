@@ -1,0 +1,195 @@
+/* Machine descriptions: what a file must say of every value, and that the presets say it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <math.h>
+
+#include "base/mem.h"
+#include "sim/machine/machine.h"
+
+#define VALUE(text)   "{\"summary\": \"s\", \"tiers\": {\"dram\": {" text "}}}"
+#define LATENCY(text) VALUE("\"latency\": {" text "}")
+#define FINE                                                                                       \
+    "\"value\": 110, \"unit\": \"ns\", \"kind\": \"spec\", \"date\": \"2026-11-29\", \"source\": " \
+    "\"x\""
+
+static void check_refused(const char *text, const char *says)
+{
+    EngErr err = {0};
+    EngMachine machine;
+    EngStatus status = eng_machine_parse("m", text, &machine, &err);
+    if (status != ENG_BAD_DATA) fail_msg("status %d of %s", status, text);
+    if (!strstr(err.text, says)) fail_msg("\"%s\" does not say \"%s\"", err.text, says);
+}
+
+static void test_presets(void **state)
+{
+    (void)state;
+    static const char *const wanted[] = {"h100",   "h200",      "b200",      "gb200",
+                                         "mi300x", "mi355x",    "epyc-9005", "gb10",
+                                         "cxl-x8", "nvme-gen5", "rdma-400g"};
+    for (size_t w = 0; w < sizeof wanted / sizeof *wanted; w++) {
+        EngErr err = {0};
+        EngMachine machine;
+        if (eng_machine_open(wanted[w], &machine, &err)) fail_msg("%s", err.text);
+    }
+    for (const char *const *name = eng_machine_names(); *name; name++) {
+        EngErr err = {0};
+        EngMachine machine;
+        if (eng_machine_open(*name, &machine, &err)) fail_msg("%s", err.text);
+        assert_true(machine.n_tiers > 0);
+        assert_int_equal(strlen(machine.digest), ENG_KEY_HEX - 1);
+        for (int t = 0; t < machine.n_tiers; t++)
+            for (int f = 0; f < ENG_TIER_FIELD_COUNT; f++) {
+                const EngQuantity *q = &machine.tiers[t].fields[f];
+                if (!eng_tier_has(&machine.tiers[t], (EngTierField)f)) continue;
+                assert_true(q->origin == ENG_SPEC || q->origin == ENG_MEASURED);
+                assert_true(strlen(q->source) > 10 && strlen(q->date) == 10 && q->value > 0);
+            }
+    }
+}
+
+/* A value without any one of its five parts, in any field of any preset, refuses the file. */
+static void test_every_part_is_needed(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {"value", "unit", "kind", "date", "source"};
+    int tried = 0;
+    for (const char *const *name = eng_machine_names(); *name; name++) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/sim/machine/presets/%s.json", ENG_SOURCE_DIR, *name);
+        json_t *root = json_load_file(path, 0, NULL), *tier, *value;
+        const char *tier_name, *field;
+        assert_non_null(root);
+        json_object_foreach(json_object_get(root, "tiers"), tier_name, tier)
+            json_object_foreach(tier, field, value) for (int p = 0; p < 5; p++)
+        {
+            json_t *part = json_incref(json_object_get(value, parts[p]));
+            json_object_del(value, parts[p]);
+            char *text = json_dumps(root, 0);
+            check_refused(text, parts[p]);
+            check_refused(text, field);
+            free(text);
+            json_object_set_new(value, parts[p], part);
+            tried++;
+        }
+        json_decref(root);
+    }
+    assert_true(tried > 100);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    EngMachine machine;
+    assert_int_equal(eng_machine_parse("m", LATENCY(FINE), &machine, &err), ENG_OK);
+    assert_true(fabs(machine.tiers[0].fields[ENG_TIER_LATENCY].value - 110e-9) < 1e-15);
+    check_refused("{", "line 1");
+    check_refused("[]", "not an object");
+    check_refused("{\"summary\": \"s\"}", "tiers");
+    check_refused(VALUE(""), "no fields");
+    check_refused(VALUE("\"latancy\": {" FINE "}"), "latancy");
+    check_refused(LATENCY(FINE ", \"also\": 1"), "other keys");
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {"\"value\": 0, \"unit\": \"ns\", \"kind\": \"spec\", \"date\": \"2026-11-29\", "
+         "\"source\": \"x\"",
+         "above 0"},
+        {"\"value\": -1, \"unit\": \"ns\", \"kind\": \"spec\", \"date\": \"2026-11-29\", "
+         "\"source\": \"x\"",
+         "above 0"},
+        {"\"value\": 1, \"unit\": \"GB/s\", \"kind\": \"spec\", \"date\": \"2026-11-29\", "
+         "\"source\": \"x\"",
+         "ns us ms s"},
+        {"\"value\": 1, \"unit\": \"us\", \"kind\": \"assumed\", \"date\": \"2026-11-29\", "
+         "\"source\": \"x\"",
+         "neither spec nor measured"},
+        {"\"value\": 1, \"unit\": \"us\", \"kind\": \"spec\", \"date\": \"May 2026\", \"source\": "
+         "\"x\"",
+         "YYYY-MM-DD"},
+        {"\"value\": 1, \"unit\": \"us\", \"kind\": \"spec\", \"date\": \"2026-13-01\", "
+         "\"source\": \"x\"",
+         "YYYY-MM-DD"},
+        {"\"value\": \"1\", \"unit\": \"us\", \"kind\": \"spec\", \"date\": \"2026-11-29\", "
+         "\"source\": \"x\"",
+         "no value"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char text[400];
+        snprintf(text, sizeof text, LATENCY("%s"), bad[i].text);
+        check_refused(text, bad[i].says);
+    }
+#define MORE "\"kind\": \"spec\", \"date\": \"2026-11-29\", \"source\": \"x\"}"
+    check_refused(VALUE("\"bandwidth\": {\"value\": 1, \"unit\": \"GB/s\", " MORE
+                        ", \"granule\": {\"value\": 4, \"unit\": \"KiB\", " MORE
+                        ", \"request_rate\": {\"value\": 1, \"unit\": \"M/s\", " MORE),
+                  "its bandwidth is");
+    check_refused(VALUE("\"efficiency\": {\"value\": 120, \"unit\": \"%\", " MORE), "above 1");
+    check_refused(VALUE("\"capacity\": {\"value\": 100, \"unit\": \"GB\", " MORE
+                        ", \"pin_limit\": {\"value\": 100, \"unit\": \"GiB\", " MORE),
+                  "pin_limit");
+    assert_int_equal(eng_machine_open("h20", &machine, &err), ENG_USAGE);
+    assert_non_null(strstr(err.text, "h200"));
+    assert_int_equal(eng_machine_open("/nowhere/m.json", &machine, &err), ENG_NOT_FOUND);
+}
+
+static void test_assumptions(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    EngMachine machine;
+    const EngTier *tier;
+    double value;
+    assert_int_equal(eng_machine_open("h200", &machine, &err), ENG_OK);
+    assert_int_equal(eng_machine_tier(&machine, "pcie", &tier, &err), ENG_OK);
+    assert_int_equal(eng_tier_need(tier, ENG_TIER_LATENCY, &value, &err), ENG_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "pcie.latency=1.5us"));
+    assert_int_equal(eng_machine_assume(&machine, "pcie.latency=1.5us", &err), ENG_OK);
+    assert_int_equal(eng_machine_assume(&machine, "pcie.outstanding=256", &err), ENG_OK);
+    assert_int_equal(eng_machine_assume(&machine, "pcie.efficiency=83 %", &err), ENG_OK);
+    assert_int_equal(eng_tier_need(tier, ENG_TIER_LATENCY, &value, &err), ENG_OK);
+    assert_true(fabs(value - 1.5e-6) < 1e-15);
+    assert_int_equal(tier->fields[ENG_TIER_LATENCY].origin, ENG_ASSUMED);
+    assert_int_equal(eng_machine_assume(&machine, "dram.bandwidth=500GB/s", &err), ENG_OK);
+    assert_int_equal(eng_machine_tier(&machine, "dram", &tier, &err), ENG_OK);
+    static const char *const bad[] = {
+        "pcie.latency=1.5",   "pcie.latency=0us", "pcie.latency=-1us", "pcie.latency",
+        "latency=1us",        "pcie.latency=us",  "pcie.lateness=1us", "pcie.latency=1 GB",
+        "pcie.latency=nanus", "pcie.efficiency=2"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (eng_machine_assume(&machine, bad[i], &err) != ENG_USAGE) fail_msg("took %s", bad[i]);
+    assert_int_equal(eng_machine_tier(&machine, "tape", &tier, &err), ENG_USAGE);
+    assert_non_null(strstr(err.text, "hbm"));
+}
+
+static void test_units(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    double value;
+    assert_int_equal(eng_quantity_parse("188.83GiB", ENG_DIM_BYTES, &value, &err), ENG_OK);
+    assert_true(fabs(value - 202.754e9) < 1e7);
+    assert_int_equal(eng_quantity_parse("50 GB/s", ENG_DIM_BYTES_PER_S, &value, &err), ENG_OK);
+    assert_true(value == 50e9);
+    assert_int_equal(eng_quantity_parse("50 Gb/s", ENG_DIM_BYTES_PER_S, &value, &err), ENG_USAGE);
+    assert_int_equal(eng_quantity_parse("50", ENG_DIM_BYTES, &value, &err), ENG_USAGE);
+    assert_int_equal(eng_quantity_parse("inf GB", ENG_DIM_BYTES, &value, &err), ENG_USAGE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_presets),  cmocka_unit_test(test_every_part_is_needed),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_assumptions),
+        cmocka_unit_test(test_units),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
