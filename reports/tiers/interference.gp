@@ -6,4 +6,4 @@ set offsets graph 0.03, graph 0.06, graph 0.08, graph 0.03
 plot for [i=1:words(names)] data using (only('series', word(names, i), column('gbps'))):(column('slowdown_percent')):(column('lo')):(column('hi')) \
         with yerrorlines linecolor rgb hue(i) linewidth 1.5 pointtype mark(word(names, i), i) title word(names, i), \
     data using (column('gbps')):(column('slowdown_percent')):(strcol('gatherers')) with labels left offset character 0.6,0.7 font ',9' textcolor rgb '#444444' notitle, \
-    data using (column('on_front') ? column('gbps') : NaN):(column('slowdown_percent')) with points pointtype 6 pointsize 2 linecolor rgb '#444444' title 'Pareto front'
+    data using (column('on_front') > 0 ? column('gbps') : NaN):(column('slowdown_percent')) with points pointtype 6 pointsize 2 linecolor rgb '#444444' title 'Pareto front'
