@@ -17,6 +17,10 @@
 #define ENG_MAX_AXES    40
 #define ENG_MAX_METRICS 24
 
+typedef uint64_t EngAxisMask; /* a bit per axis */
+#define ENG_AXIS_BIT(i) ((EngAxisMask)1 << (i))
+_Static_assert(ENG_MAX_AXES <= 64, "axes have a bit each");
+
 typedef enum EngAxisType { ENG_AXIS_INT = 0, ENG_AXIS_REAL, ENG_AXIS_WORD } EngAxisType;
 
 /* An axis: a named knob of an experiment. One table per experiment drives the parser of sweep files

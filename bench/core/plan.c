@@ -295,7 +295,7 @@ static EngStatus complete_point(Expansion *x, EngPlanPoint *point)
     point->at_default = 0;
     for (int i = 0; i < experiment->n_axes; i++)
         if (!strcmp(point->point.values[i].text, defaults->values[i].text))
-            point->at_default |= 1u << i;
+            point->at_default |= ENG_AXIS_BIT(i);
     status = experiment->check ? experiment->check(&point->point, &why) : ENG_OK;
     if (status == ENG_UNSUPPORTED || status == ENG_NO_DEVICE) {
         point->skip = eng_arena_strdup(x->plan->arena, *why.text ? why.text : "not supported");
@@ -318,8 +318,8 @@ static EngStatus shape_of(Expansion *x, EngPlanPoint *point)
 {
     char key[ENG_KEY_HEX];
     int variant = eng_experiment_axis(point->point.experiment, ENG_AXIS_VARIANT);
-    EngStatus status =
-        eng_plan_axes_key(point, variant < 0 ? 0 : 1u << variant, "", &x->text, key, x->err);
+    EngStatus status = eng_plan_axes_key(point, variant < 0 ? 0 : ENG_AXIS_BIT(variant), "",
+                                         &x->text, key, x->err);
     if (status) return status;
     void *found = eng_key_table_get(&x->shapes, key);
     if (!found) {

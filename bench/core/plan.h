@@ -56,10 +56,10 @@ typedef struct EngPlanPoint {
     const char *backend;     /* "cpu", "cuda" */
     bool is_roof;            /* joined by the plan: a sweep names no roofs */
     int shape; /* same number: same axes but the variant; a roof is the limit of its shape */
-    uint32_t at_default; /* bit per axis of the experiment */
-    const char *skip;    /* why it cannot run here, NULL: it can */
-    EngNeed need;        /* zeros when skipped */
-    double estimate_ns;  /* of one run(); 0 when skipped or unknown */
+    EngAxisMask at_default; /* bit per axis of the experiment */
+    const char *skip;       /* why it cannot run here, NULL: it can */
+    EngNeed need;           /* zeros when skipped */
+    double estimate_ns;     /* of one run(); 0 when skipped or unknown */
     const char *stream_digest, *preset_digest, *store_digest; /* NULL: none */
     const char *variant_digest;
     const char *provenance; /* NULL: "engram run" */

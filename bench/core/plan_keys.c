@@ -79,7 +79,7 @@ EngStatus eng_plan_keys(EngPlanPoint *point, const char *machine_id, EngKeyText 
     return take_key(text, point->point_key, err);
 }
 
-EngStatus eng_plan_axes_key(const EngPlanPoint *point, uint32_t without, const char *rest,
+EngStatus eng_plan_axes_key(const EngPlanPoint *point, EngAxisMask without, const char *rest,
                             EngKeyText *text, char key[ENG_KEY_HEX], EngErr *err)
 {
     const EngExperiment *experiment = point->point.experiment;

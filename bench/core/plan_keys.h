@@ -18,7 +18,7 @@ EngStatus eng_plan_keys(EngPlanPoint *point, const char *machine_id, EngKeyText 
 
 /* Key of every axis value (canonical text, defaults included) but those of `without` (a bit per
  * axis), and `rest`. */
-EngStatus eng_plan_axes_key(const EngPlanPoint *point, uint32_t without, const char *rest,
+EngStatus eng_plan_axes_key(const EngPlanPoint *point, EngAxisMask without, const char *rest,
                             EngKeyText *text, char key[ENG_KEY_HEX], EngErr *err);
 
 /* plan->plan_key from the settings and point keys of all named points. */

@@ -240,7 +240,7 @@ static EngStatus set_compare(EngSweep *sweep, EngSweepSection *section, const ch
         if (section->compare < 0) section->compare = axis;
         if (!(section->compare_mask >> axis & 1))
             eng_str_printf(&text, "%s%s", section->compare_mask ? "," : "", name);
-        section->compare_mask |= 1u << axis;
+        section->compare_mask |= ENG_AXIS_BIT(axis);
     }
     EngStatus status = eng_str_status(&text, err);
     section->compare_text = status ? NULL : eng_arena_strdup(sweep->arena, text.text);
@@ -287,7 +287,7 @@ static EngStatus read_section(EngSweep *sweep, EngSweepSection *section, const E
 {
     section->settings = sweep->settings;
     section->compare = eng_experiment_axis(section->experiment, ENG_AXIS_VARIANT);
-    section->compare_mask = section->compare < 0 ? 0 : 1u << section->compare;
+    section->compare_mask = section->compare < 0 ? 0 : ENG_AXIS_BIT(section->compare);
     section->compare_text = section->compare < 0 ? "" : ENG_AXIS_VARIANT;
     section->where_text = "";
     EngStatus status;

@@ -58,7 +58,7 @@ typedef struct EngSweepSection {
     EngWhere *where;           /* NULL: every point */
     const char *where_text;    /* "" when where is NULL */
     int compare;               /* index in experiment->axes, -1 when it has no variant axis */
-    uint32_t compare_mask;     /* `compare` and any further axes named with it */
+    EngAxisMask compare_mask;  /* `compare` and any further axes named with it */
     const char *compare_text;  /* their names, "variant,threads"; "" for none */
     EngSweepSettings settings; /* the file's, overridden by the section's */
 } EngSweepSection;

@@ -222,7 +222,7 @@ static EngStatus refuse_settings(const EngSweepSection *section, EngErr *err)
     for (int i = 0; i < section->n_axes; i++) zipped |= section->axes[i].zip >= 0;
     int variant = eng_experiment_axis(section->experiment, ENG_AXIS_VARIANT);
     if (section->where || zipped || section->compare != variant ||
-        section->compare_mask != (variant < 0 ? 0 : 1u << variant))
+        section->compare_mask != (variant < 0 ? 0 : ENG_AXIS_BIT(variant)))
         return ENG_FAIL(err, ENG_USAGE, "tune: zip, where and compare are for `engram run`");
     if (s->pairs != d->pairs || s->segments != d->segments || s->budget_ms != d->budget_ms ||
         s->precision)

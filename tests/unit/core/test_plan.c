@@ -358,20 +358,47 @@ static void test_allocation_failures(void **state)
     eng_sweep_free(sweep);
 }
 
+/* The last axis of as many as there may be is an axis like the others: in keys, labels, blocks. */
+static void test_most_axes(void **state)
+{
+    (void)state;
+    static char names[ENG_MAX_AXES][8];
+    static EngAxisDef axes[ENG_MAX_AXES];
+    EngExperiment wide = reuse;
+    const EngExperiment *items[] = {&wide};
+    EngExperimentList list = {items, 1};
+    EngCatalog many = {&list, fake_kernels};
+    EngSweep *sweep;
+    for (int i = 0; i < ENG_MAX_AXES; i++) {
+        snprintf(names[i], sizeof names[i], "axis%02d", i);
+        axes[i] = i < reuse.n_axes
+                      ? reuse.axes[i]
+                      : (EngAxisDef){names[i], ENG_AXIS_INT, "0", "", 0, 9, NULL, "an axis"};
+    }
+    wide.axes = axes;
+    wide.n_axes = ENG_MAX_AXES;
+    char text[64];
+    snprintf(text, sizeof text, "[reuse]\n%s = 0, 1, 2\ncompare = %s\n", names[ENG_MAX_AXES - 1],
+             names[ENG_MAX_AXES - 1]);
+    EngPlan *plan = plan_of(&many, text, &sweep);
+    assert_int_equal(plan->n_named, 3);
+    assert_int_equal(plan->n_merged, 0);
+    assert_int_equal(plan->n_blocks, 1);
+    snprintf(text, sizeof text, "%s=2", names[ENG_MAX_AXES - 1]);
+    assert_non_null(labelled(plan, text));
+    eng_plan_free(plan);
+    eng_sweep_free(sweep);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_points),
-        cmocka_unit_test(test_roofs_join_blocks),
-        cmocka_unit_test(test_merging),
-        cmocka_unit_test(test_where),
-        cmocka_unit_test(test_missing_corpora),
-        cmocka_unit_test(test_new_axis_keeps_keys),
-        cmocka_unit_test(test_preset_defaults),
-        cmocka_unit_test(test_key_parts),
-        cmocka_unit_test(test_block_order),
-        cmocka_unit_test(test_many_points),
-        cmocka_unit_test(test_allocation_failures),
+        cmocka_unit_test(test_points),          cmocka_unit_test(test_roofs_join_blocks),
+        cmocka_unit_test(test_merging),         cmocka_unit_test(test_where),
+        cmocka_unit_test(test_missing_corpora), cmocka_unit_test(test_new_axis_keeps_keys),
+        cmocka_unit_test(test_preset_defaults), cmocka_unit_test(test_key_parts),
+        cmocka_unit_test(test_block_order),     cmocka_unit_test(test_most_axes),
+        cmocka_unit_test(test_many_points),     cmocka_unit_test(test_allocation_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
