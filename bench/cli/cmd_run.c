@@ -260,7 +260,7 @@ static EngStatus print_result(EngCli *cli, const EngRunResult *result, int *code
         status = eng_expected_print(db, result->run_id, run.machine_id, rows, n, err);
     if (!status && each && worth) eng_worth_print(rows, n, worth);
     if (!status) {
-        printf("\nrun %.8s in %s: %d points measured, %d skipped, %d failed, %d wrong; %d of them "
+        printf("\nrun %.8s in %s: %d points measured, %d skipped, %d failed, %d wrong; %d "
                "found from before\n",
                result->run_id, eng_cli_text(cli, "db"), run.total.measured, run.total.skipped,
                run.total.failed, run.total.wrong, run.total.found);

@@ -98,11 +98,13 @@ static bool says_one_thing(const EngTextTable *table, int column)
 static void fold(const EngTextTable *table, const size_t *widths, bool *folded, FILE *out)
 {
     size_t total = 0;
+    int left = table->n_columns;
     const char *before = "all rows: ";
     for (int c = 0; c < table->n_columns; c++) total += widths[c] + (c ? 2 : 0);
-    for (int c = 0; c + 1 < table->n_columns && total > ENG_TABLE_COLUMNS; c++) {
-        if (!says_one_thing(table, c)) continue;
+    for (int c = 0; c < table->n_columns && total > ENG_TABLE_COLUMNS; c++) {
+        if (!says_one_thing(table, c) || left == 1) continue;
         folded[c] = true;
+        left--;
         total -= widths[c] + 2;
         if (!table->cells[c][0]) continue;
         fprintf(out, "%s%s %s", before, table->columns[c].title, table->cells[c]);

@@ -31,7 +31,7 @@ expect 0 '1 points in common' compare latest~2 latest~1 --db=a.db
 [ "$(sqlite3 a.db "SELECT group_concat(kind || run_id || base_run_id) FROM verdicts")" = "compare$b$a" ] ||
     fail "stored: $(sqlite3 a.db 'SELECT * FROM verdicts')"
 expect 0 ",portable,compare,(same|unclear|slower|faster)," export --verdicts --run=latest~1 --db=a.db
-expect 0 "^${b:0:8} +latest~1 .* 1  run gather" runs --db=a.db
+expect 0 "^${b:0:8} +latest~1 .* 1( |$)" runs --db=a.db
 chmod a-w . a.db
 if [ "$(id -u)" != 0 ]; then
     expect 0 'the verdicts are not stored: a.db: ' compare latest~2 latest~1 --db=a.db
