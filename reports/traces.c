@@ -123,11 +123,13 @@ static EngStatus take_all(sqlite3 *db, const char *db_path, const char *run_id, 
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - db_path) + 1 : 0, db_path);
     if (!rc) {
         sqlite3_bind_text(row, 1, run_id, -1, SQLITE_STATIC);
-        sqlite3_bind_int(row, 2, MOST);
-        while (!status && (rc = sqlite3_step(row)) == SQLITE_ROW)
+        sqlite3_bind_int(row, 2, MOST + 1);
+        for (int i = 0; !status && (rc = sqlite3_step(row)) == SQLITE_ROW && i < MOST; i++)
             status = take(db, folder, row, attached, parts, n, err);
     }
-    if (!status && rc != SQLITE_DONE)
+    if (!status && rc == SQLITE_ROW)
+        eng_warn("report", "more than %d traces: the first %d are drawn", MOST, MOST);
+    else if (!status && rc != SQLITE_DONE)
         status = ENG_FAIL(err, ENG_DB, "%s: %s", db_path, sqlite3_errmsg(db));
     sqlite3_finalize(row);
     return status;
