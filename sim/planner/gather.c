@@ -1,0 +1,128 @@
+/* Gather time by tier; see gather.h. */
+#include "sim/planner/gather.h"
+
+#include <math.h>
+
+#include "sim/planner/knee.h"
+
+const char *eng_term_name(EngTerm term)
+{
+    static const char *const names[ENG_TERM_COUNT] = {"bandwidth", "request rate",
+                                                      "outstanding requests"};
+    return (unsigned)term < ENG_TERM_COUNT ? names[term] : NULL;
+}
+
+EngRowLayout eng_row_layout(EngRowFormat format, int row_dims)
+{
+    double scale = (double)eng_row_scale_bytes(format, row_dims);
+    return (EngRowLayout){.value_bytes = (double)eng_row_value_bytes(format, row_dims),
+                          .value_stride = (double)eng_row_stride_bytes(format, row_dims),
+                          .scale_bytes = scale,
+                          .scale_stride = scale};
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Offsets in a block are the multiples of the common divisor of stride and granule, each as often:
+ * an offset o touches ceil((o + bytes) / granule). */
+double eng_blocks_touched(double bytes, double stride, double granule)
+{
+    int64_t g = (int64_t)granule, step = common_divisor((int64_t)stride, g), n = (int64_t)bytes;
+    int64_t blocks = 0;
+    if (bytes <= 0) return 0;
+    for (int64_t o = 0; o < g; o += step) blocks += (o + n + g - 1) / g;
+    return (double)blocks / (double)(g / step);
+}
+
+/* Requests and bytes of one row at this tier; without a granule, each piece is one request. */
+static void count_row(const EngTier *tier, const EngRowLayout *layout, double *requests,
+                      double *bytes)
+{
+    if (eng_tier_has(tier, ENG_TIER_GRANULE)) {
+        double granule = tier->fields[ENG_TIER_GRANULE].value;
+        *requests = eng_blocks_touched(layout->value_bytes, layout->value_stride, granule) +
+                    eng_blocks_touched(layout->scale_bytes, layout->scale_stride, granule);
+        *bytes = *requests * granule;
+    } else {
+        *requests = layout->scale_bytes > 0 ? 2 : 1;
+        *bytes = layout->value_bytes + layout->scale_bytes;
+    }
+    *bytes += *requests * tier->fields[ENG_TIER_REQUEST_OVERHEAD].value; /* 0 when not given */
+}
+
+/* What the tier's bandwidth is worth to random rows: a measured one is taken as it is. */
+static EngStatus effective_bandwidth(const EngTier *tier, double *bandwidth, EngErr *err)
+{
+    const EngQuantity *given = &tier->fields[ENG_TIER_BANDWIDTH];
+    double efficiency = 1;
+    EngStatus status = ENG_OK;
+    if (given->origin == ENG_SPEC || eng_tier_has(tier, ENG_TIER_EFFICIENCY))
+        status = eng_tier_need(tier, ENG_TIER_EFFICIENCY, &efficiency, err);
+    *bandwidth = given->value * efficiency;
+    return status;
+}
+
+static EngStatus plan_stage(const EngTier *tier, const EngRowLayout *layout, double rows,
+                            EngStage *stage, EngErr *err)
+{
+    bool has_bandwidth = eng_tier_has(tier, ENG_TIER_BANDWIDTH);
+    bool has_rate = eng_tier_has(tier, ENG_TIER_REQUEST_RATE);
+    double requests, bytes, bandwidth, most = INFINITY;
+    *stage = (EngStage){.tier = tier};
+    count_row(tier, layout, &requests, &bytes);
+    stage->requests = requests * rows;
+    stage->bytes = bytes * rows;
+    EngStatus status = eng_tier_need(tier, ENG_TIER_LATENCY, &stage->latency, err);
+    if (!status && !has_rate) status = eng_tier_need(tier, ENG_TIER_BANDWIDTH, &bandwidth, err);
+    if (!status && has_bandwidth) status = effective_bandwidth(tier, &bandwidth, err);
+    if (status) return status;
+    if (has_bandwidth) {
+        stage->terms[ENG_TERM_BANDWIDTH] = stage->bytes / bandwidth;
+        most = bandwidth * requests / bytes;
+    }
+    if (has_rate) {
+        double rate = tier->fields[ENG_TIER_REQUEST_RATE].value;
+        stage->terms[ENG_TERM_REQUEST_RATE] = stage->requests / rate;
+        most = fmin(most, rate);
+    }
+    stage->time = stage->requests / most;
+    if (eng_tier_has(tier, ENG_TIER_OUTSTANDING)) {
+        /* No more are ever under way than the gather has. */
+        double under_way = fmin(tier->fields[ENG_TIER_OUTSTANDING].value, fmax(stage->requests, 1));
+        stage->terms[ENG_TERM_OUTSTANDING] = stage->requests * stage->latency / under_way;
+        stage->hard = !eng_tier_has(tier, ENG_TIER_KNEE_EXPONENT);
+        double exponent = stage->hard ? INFINITY : tier->fields[ENG_TIER_KNEE_EXPONENT].value;
+        stage->time = stage->requests / eng_knee_rate(under_way, stage->latency, most, exponent);
+    }
+    for (int t = 1; t < ENG_TERM_COUNT; t++)
+        if (stage->terms[t] > stage->terms[stage->binding]) stage->binding = (EngTerm)t;
+    return ENG_OK;
+}
+
+EngStatus eng_gather_plan(const EngTier *const *tiers, int n_tiers, const EngRowLayout *layout,
+                          double rows, double issue, EngGather *gather, EngErr *err)
+{
+    *gather = (EngGather){.n_stages = n_tiers, .rows = rows, .issue = issue};
+    if (n_tiers < 1 || n_tiers > ENG_MAX_STAGES)
+        return ENG_FAIL(err, ENG_USAGE, "gather: %d tiers, 1 to %d are possible", n_tiers,
+                        ENG_MAX_STAGES);
+    if (!(rows >= 0) || !(issue >= 0) || isinf(rows) || isinf(issue))
+        return ENG_FAIL(err, ENG_USAGE, "gather: %g rows, %g s to issue them", rows, issue);
+    for (int i = 0; i < n_tiers; i++) {
+        EngStatus status = plan_stage(tiers[i], layout, rows, &gather->stages[i], err);
+        if (status) return status;
+        if (gather->stages[i].time > gather->stages[gather->slowest].time) gather->slowest = i;
+    }
+    if (rows == 0) return ENG_OK;
+    gather->time = issue + gather->stages[gather->slowest].time;
+    for (int i = 0; i < n_tiers; i++) gather->time += gather->stages[i].latency;
+    return ENG_OK;
+}

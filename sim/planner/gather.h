@@ -1,0 +1,61 @@
+/* Time to gather rows from a tier, or through several in a row (a host's memory and the link to
+ * it): T = issue + max over tiers of (requests / X) + sum of latencies, where X is the rate of a
+ * tier: its bandwidth over the bytes of a request, its request rate, and, with N requests under
+ * way, N / L, joined by the tier's soft knee. Rows are what a batch reads after deduplication and
+ * caches; how many requests a row is follows from the layout and the tier's granule, not from a
+ * mean.
+ */
+#ifndef ENG_SIM_PLANNER_GATHER_H
+#define ENG_SIM_PLANNER_GATHER_H
+
+#include <stdint.h>
+#include <engram/types.h>
+
+#include "sim/machine/machine.h"
+
+#define ENG_MAX_STAGES 3
+
+typedef enum EngTerm {
+    ENG_TERM_BANDWIDTH = 0,
+    ENG_TERM_REQUEST_RATE,
+    ENG_TERM_OUTSTANDING, /* requests under way over the latency */
+    ENG_TERM_COUNT
+} EngTerm;
+
+/* Bytes of one row as they lie in a tier. */
+typedef struct EngRowLayout {
+    double value_bytes, value_stride;
+    double scale_bytes, scale_stride; /* 0: none, or inside value_bytes */
+} EngRowLayout;
+
+EngRowLayout eng_row_layout(EngRowFormat format, int row_dims);
+
+/* Mean blocks of `granule` bytes that a piece of `bytes` at multiples of `stride` touches, exact
+ * over all rows of a table that starts at a block. */
+double eng_blocks_touched(double bytes, double stride, double granule);
+
+typedef struct EngStage {
+    const EngTier *tier;
+    double requests, bytes;       /* of the gather */
+    double terms[ENG_TERM_COUNT]; /* s, each limit alone; 0: not a limit */
+    double latency, time;         /* s; time: without latency */
+    EngTerm binding;
+    bool hard; /* no exponent is known: the lesser of two asymptotes, which is optimistic */
+} EngStage;
+
+typedef struct EngGather {
+    int n_stages;
+    EngStage stages[ENG_MAX_STAGES];
+    int slowest;
+    double rows, issue, time; /* s */
+} EngGather;
+
+/* rows may be a mean. issue: s. ENG_USAGE: no tiers or too many, negative rows; ENG_UNSUPPORTED: a
+ * tier without latency, without bandwidth and request rate, or whose bandwidth is a specification
+ * and has no efficiency for random rows. */
+EngStatus eng_gather_plan(const EngTier *const *tiers, int n_tiers, const EngRowLayout *layout,
+                          double rows, double issue, EngGather *gather, EngErr *err);
+
+const char *eng_term_name(EngTerm term);
+
+#endif

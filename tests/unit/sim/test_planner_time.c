@@ -1,0 +1,340 @@
+/* Gather times, windows and stalls: against hand-worked numbers, published curves of two drives,
+ * and the formulas where they are exact. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "base/rng.h"
+#include "sim/planner/gather.h"
+#include "sim/planner/knee.h"
+#include "sim/timeline/window.h"
+
+#define LENGTH(a) (int)(sizeof(a) / sizeof *(a))
+
+static EngTier make_tier(const char *name)
+{
+    EngTier tier = {0};
+    snprintf(tier.name, sizeof tier.name, "%s", name);
+    return tier;
+}
+
+static void set(EngTier *tier, EngTierField field, double value)
+{
+    tier->fields[field] = (EngQuantity){.value = value, .origin = ENG_MEASURED};
+}
+
+static void assert_near(double got, double want, double within, const char *what)
+{
+    if (!(fabs(got - want) <= within)) fail_msg("%s: %.9g, not %.9g", what, got, want);
+}
+
+/* ---- knee ---- */
+
+typedef struct Curve {
+    double latency; /* s */
+    int n;
+    double outstanding[8], rate[8];
+} Curve;
+
+/* io_uring with O_DIRECT on the development machine, and pread threads on an M4 Max (omlx pull
+ * request 3287): operations of 4 KiB a second. */
+static const Curve g_uring = {
+    70e-6, 7, {1, 2, 4, 8, 16, 32, 64}, {14.4e3, 27.1e3, 47.9e3, 82.4e3, 124e3, 155e3, 158e3}};
+static const Curve g_m4 = {
+    1 / 8827.0, 6, {1, 4, 8, 16, 24, 48}, {8827, 33352, 61510, 89028, 109701, 115185}};
+
+/* Mean error, percent, with the latency of one request and the most at the end of the curve. */
+static double curve_error(const Curve *c, double exponent)
+{
+    double sum = 0;
+    for (int i = 0; i < c->n; i++)
+        sum += fabs(eng_knee_rate(c->outstanding[i], c->latency, c->rate[c->n - 1], exponent) /
+                        c->rate[i] -
+                    1);
+    return 100 * sum / c->n;
+}
+
+/* Errors published for these curves, in percent. */
+static void test_knee_of_drives(void **state)
+{
+    (void)state;
+    assert_near(curve_error(&g_uring, INFINITY), 13.4, 0.2, "uring, hard");
+    assert_near(curve_error(&g_uring, 1.5), 4.1, 0.2, "uring, 1.5");
+    assert_near(curve_error(&g_uring, 2), 5.7, 0.2, "uring, 2");
+    assert_near(curve_error(&g_uring, 2.5), 7.8, 0.2, "uring, 2.5");
+    assert_near(curve_error(&g_m4, INFINITY), 8.0, 0.3, "M4, hard");
+    assert_near(curve_error(&g_m4, 1.5), 8.0, 0.3, "M4, 1.5");
+    assert_near(curve_error(&g_m4, 2), 2.7, 0.3, "M4, 2");
+    assert_near(curve_error(&g_m4, 2.5), 2.9, 0.3, "M4, 2.5");
+}
+
+/* Fitted at one point near the knee, the others are within the 12 % that plans allow. */
+static void test_knee_held_out(void **state)
+{
+    (void)state;
+    const Curve *curves[] = {&g_uring, &g_m4};
+    static const int points[] = {3, 3};
+    for (int c = 0; c < 2; c++) {
+        EngErr err = {0};
+        const Curve *curve = curves[c];
+        double latency = curve->latency, most = curve->rate[curve->n - 1], s, sum = 0;
+        int at = points[c], held = 0;
+        assert_int_equal(
+            eng_knee_fit(latency, most, curve->outstanding[at], curve->rate[at], &s, &err), ENG_OK);
+        assert_near(eng_knee_rate(curve->outstanding[at], latency, most, s), curve->rate[at], 1,
+                    "fitted point");
+        for (int i = 1; i < curve->n - 1; i++) {
+            if (i == at) continue;
+            sum +=
+                fabs(eng_knee_rate(curve->outstanding[i], latency, most, s) / curve->rate[i] - 1);
+            held++;
+        }
+        assert_true(sum / held < 0.12);
+    }
+}
+
+static void test_knee_laws(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    EngRng rng;
+    double s;
+    eng_rng_seed(&rng, 1);
+    for (int i = 0; i < 2000; i++) {
+        double latency = pow(10, -7 + 4 * eng_rng_unit(&rng));
+        double most = pow(10, 4 + 5 * eng_rng_unit(&rng)), n = 1 + 1000 * eng_rng_unit(&rng);
+        double exponent = 0.5 + 7 * eng_rng_unit(&rng), share = 0.05 + 0.9 * eng_rng_unit(&rng);
+        double rate = eng_knee_rate(n, latency, most, exponent);
+        assert_true(rate > 0 && rate <= n / latency && rate <= most);
+        assert_true(rate <= eng_knee_rate(n, latency, most, exponent + 0.5));
+        assert_true(rate <= eng_knee_rate(n + 1, latency, most, exponent));
+        double enough = eng_knee_outstanding(latency, most, exponent, share);
+        assert_near(eng_knee_rate(enough, latency, most, exponent), share * most, 1e-9 * most,
+                    "requests for a share");
+    }
+    assert_int_equal(eng_knee_fit(1e-4, 1e5, 5, 5e4, &s, &err), ENG_UNSUPPORTED);
+    assert_int_equal(eng_knee_fit(1e-4, 1e5, 5, 10, &s, &err), ENG_UNSUPPORTED);
+}
+
+/* ---- gather ---- */
+
+/* Microseconds a layer, from the worked example of the notes on tiers: 128 tokens, 128 with a
+ * verification window of 6, 4096 and 16384 tokens, 24 rows each. */
+typedef struct Example {
+    const char *name;
+    double bandwidth, rate, latency, bytes; /* bytes of a row on the wire */
+    double want[4];
+} Example;
+
+static const Example g_examples[] = {
+    {"link between chips", 400e9, 0, 0.6e-6, 460.8, {4, 22, 114, 454}},
+    {"PCIe 5", 53e9, 0, 1.5e-6, 460.8, {28, 162, 856, 3420}},
+    {"CXL", 36e9, 0, 0.4e-6, 400, {35, 205, 1093, 4369}},
+    {"RDMA, a read a row", 0, 45e6, 4e-6, 264, {72, 414, 2189, 8742}},
+    {"NVMe, 2.5 M/s", 0, 2.5e6, 80e-6, 264, {1309, 7453, 39402, 157366}},
+    {"NVMe, 155 k/s", 0, 155e3, 70e-6, 264, {19889, 118986, 634289, 2536947}},
+};
+
+static void test_worked_example(void **state)
+{
+    (void)state;
+    static const double tokens[] = {128, 768, 4096, 16384};
+    for (int e = 0; e < LENGTH(g_examples); e++)
+        for (int i = 0; i < 4; i++) {
+            EngErr err = {0};
+            EngGather gather;
+            EngTier tier = make_tier(g_examples[e].name);
+            const EngTier *tiers[] = {&tier};
+            EngRowLayout layout = {.value_bytes = g_examples[e].bytes, .value_stride = 264};
+            if (g_examples[e].bandwidth) set(&tier, ENG_TIER_BANDWIDTH, g_examples[e].bandwidth);
+            if (g_examples[e].rate) set(&tier, ENG_TIER_REQUEST_RATE, g_examples[e].rate);
+            set(&tier, ENG_TIER_LATENCY, g_examples[e].latency);
+            if (eng_gather_plan(tiers, 1, &layout, 24 * tokens[i], 0, &gather, &err))
+                fail_msg("%s", err.text);
+            assert_near(gather.time * 1e6, g_examples[e].want[i], 0.55, g_examples[e].name);
+        }
+}
+
+/* Blocks a row touches: the facts' figures, and counting row by row. */
+static void test_blocks(void **state)
+{
+    (void)state;
+    EngRng rng;
+    assert_near(eng_blocks_touched(264, 264, 64), 5, 0, "264 B in lines");
+    assert_near(eng_blocks_touched(264, 264, 4096), 1.0625, 1e-12, "264 B in pages");
+    assert_near(eng_blocks_touched(256, 256, 64), 4, 0, "256 B in lines");
+    assert_near(eng_blocks_touched(8, 8, 64), 1, 0, "scales in lines");
+    assert_near(eng_blocks_touched(256, 256, 4096), 1, 0, "256 B in pages");
+    eng_rng_seed(&rng, 2);
+    for (int i = 0; i < 200; i++) {
+        int64_t granule = (int64_t)1 << (3 + eng_rng_below(&rng, 10));
+        int64_t bytes = 1 + (int64_t)eng_rng_below(&rng, 600);
+        int64_t stride = bytes + (int64_t)eng_rng_below(&rng, 64), blocks = 0;
+        for (int64_t row = 0; row < granule; row++)
+            blocks += (row * stride + bytes - 1) / granule - row * stride / granule + 1;
+        assert_near(eng_blocks_touched((double)bytes, (double)stride, (double)granule),
+                    (double)blocks / (double)granule, 1e-9, "blocks");
+    }
+    EngRowLayout packed = eng_row_layout(ENG_ROW_FP8_PACKED, 256);
+    EngRowLayout split = eng_row_layout(ENG_ROW_FP8, 256);
+    assert_near(packed.value_bytes, 264, 0, "packed");
+    assert_near(packed.scale_bytes, 0, 0, "packed scales");
+    assert_near(split.value_bytes + split.scale_bytes, 264, 0, "split");
+}
+
+/* A host's memory read over a link: the slower of the two, and both latencies. */
+static void test_path_and_terms(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    EngGather gather;
+    EngTier dram = make_tier("dram"), link = make_tier("pcie");
+    const EngTier *path[] = {&dram, &link};
+    EngRowLayout layout = eng_row_layout(ENG_ROW_FP8, 256);
+    set(&dram, ENG_TIER_BANDWIDTH, 400e9);
+    set(&dram, ENG_TIER_LATENCY, 100e-9);
+    set(&dram, ENG_TIER_GRANULE, 64);
+    set(&link, ENG_TIER_BANDWIDTH, 50e9);
+    set(&link, ENG_TIER_LATENCY, 1e-6);
+    set(&link, ENG_TIER_GRANULE, 128);
+    assert_int_equal(eng_gather_plan(path, 2, &layout, 1e6, 5e-6, &gather, &err), ENG_OK);
+    assert_int_equal(gather.slowest, 1);
+    assert_near(gather.stages[0].requests, 5e6, 0, "lines");
+    assert_near(gather.stages[1].requests, 3e6, 0, "link requests"); /* 2 of values, 1 of scales */
+    assert_near(gather.time, 5e-6 + 3e6 * 128 / 50e9 + 1.1e-6, 1e-12, "path");
+    /* 200 requests under way at 1 us are 200 M/s, less than 390 M/s of the bandwidth. */
+    set(&link, ENG_TIER_OUTSTANDING, 200);
+    assert_int_equal(eng_gather_plan(path, 2, &layout, 1e6, 0, &gather, &err), ENG_OK);
+    assert_int_equal(gather.stages[1].binding, ENG_TERM_OUTSTANDING);
+    assert_true(gather.stages[1].hard);
+    assert_near(gather.stages[1].time, 3e6 / 200e6, 1e-12, "Little");
+    double hard = gather.time;
+    set(&link, ENG_TIER_KNEE_EXPONENT, 2);
+    assert_int_equal(eng_gather_plan(path, 2, &layout, 1e6, 0, &gather, &err), ENG_OK);
+    assert_false(gather.stages[1].hard);
+    assert_true(gather.time > hard && gather.time < hard * sqrt(2));
+    set(&link, ENG_TIER_REQUEST_OVERHEAD, 24);
+    EngGather more;
+    assert_int_equal(eng_gather_plan(path, 2, &layout, 1e6, 0, &more, &err), ENG_OK);
+    assert_near(more.stages[1].bytes, 3e6 * 152, 0, "overhead");
+    assert_int_equal(eng_gather_plan(path, 2, &layout, 0, 1, &gather, &err), ENG_OK);
+    assert_near(gather.time, 0, 0, "nothing to gather");
+}
+
+static void test_gather_refuses(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    EngGather gather;
+    EngTier tier = make_tier("hbm");
+    const EngTier *path[] = {&tier, &tier, &tier, &tier};
+    EngRowLayout layout = eng_row_layout(ENG_ROW_FP8, 256);
+    assert_int_equal(eng_gather_plan(path, 1, &layout, 1, 0, &gather, &err), ENG_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "latency"));
+    set(&tier, ENG_TIER_LATENCY, 1e-6);
+    assert_int_equal(eng_gather_plan(path, 1, &layout, 1, 0, &gather, &err), ENG_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "bandwidth"));
+    tier.fields[ENG_TIER_BANDWIDTH] = (EngQuantity){.value = 4.8e12, .origin = ENG_SPEC};
+    assert_int_equal(eng_gather_plan(path, 1, &layout, 1, 0, &gather, &err), ENG_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "efficiency"));
+    set(&tier, ENG_TIER_EFFICIENCY, 0.5);
+    assert_int_equal(eng_gather_plan(path, 1, &layout, 1, 0, &gather, &err), ENG_OK);
+    assert_int_equal(eng_gather_plan(path, 4, &layout, 1, 0, &gather, &err), ENG_USAGE);
+    assert_int_equal(eng_gather_plan(path, 0, &layout, 1, 0, &gather, &err), ENG_USAGE);
+    assert_int_equal(eng_gather_plan(path, 1, &layout, -1, 0, &gather, &err), ENG_USAGE);
+    assert_int_equal(eng_gather_plan(path, 1, &layout, NAN, 0, &gather, &err), ENG_USAGE);
+}
+
+/* ---- windows ---- */
+
+static void test_stall_formula(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    EngRng rng;
+    const EngInterference none = {0, 0};
+    eng_rng_seed(&rng, 3);
+    for (int i = 0; i < 2000; i++) {
+        double hash = eng_rng_below(&rng, 2) ? 0.1 * eng_rng_unit(&rng) : 0, added;
+        EngFetch f[2] = {{.window = eng_rng_unit(&rng), .fetch = 2 * eng_rng_unit(&rng)}};
+        f[1].window = f[0].window + eng_rng_unit(&rng);
+        f[1].fetch = 2 * eng_rng_unit(&rng);
+        assert_int_equal(eng_queue_stalls(f, 2, hash, &none, &added, &err), ENG_OK);
+        double first = fmax(0, hash + f[0].fetch - f[0].window);
+        double second = fmax(0, hash + f[0].fetch + f[1].fetch - f[1].window - first);
+        assert_near(f[0].stall, first, 1e-9, "first stall");
+        assert_near(f[1].stall, second, 1e-9, "second stall");
+        assert_near(added, first + second, 1e-9, "step");
+        /* Slower neighbours never make a step shorter. */
+        EngInterference some = {0.2 * eng_rng_unit(&rng), 0.2 * eng_rng_unit(&rng)};
+        double slowed;
+        assert_int_equal(eng_queue_stalls(f, 2, hash, &some, &slowed, &err), ENG_OK);
+        assert_true(slowed >= added - 1e-9);
+        assert_true(slowed <= added + 0.2 * (f[1].window + f[0].fetch + f[1].fetch) + 1e-9);
+    }
+}
+
+/* Steps measured with a gather of 98,304 rows (alone 4.8 to 5.6 ms) beside a layer of 0.5, 2, 5 and
+ * 20 ms: 5.7, 5.8, 5.7 and 20.0 ms. */
+static void test_measured_overlap(void **state)
+{
+    (void)state;
+    static const double layers[] = {0.5, 2, 5, 20}, steps[] = {5.7, 5.8, 5.7, 20.0};
+    const EngInterference beside = {.fetch = 0.1, .compute = 0};
+    for (int i = 0; i < 4; i++) {
+        EngErr err = {0};
+        EngFetch f = {.window = layers[i], .fetch = 5.2};
+        double added;
+        assert_int_equal(eng_queue_stalls(&f, 1, 0, &beside, &added, &err), ENG_OK);
+        assert_near((layers[i] + added) / steps[i], 1, 0.15, "measured step");
+    }
+    EngErr err = {0};
+    EngFetch f = {.window = 0.5, .fetch = 1.1};
+    const EngInterference slow = {.fetch = 1, .compute = 0.5};
+    double added;
+    /* 0.75 s of layers beside 0.375 s of fetch, then 0.725 s of fetch alone. */
+    assert_int_equal(eng_queue_stalls(&f, 1, 0, &slow, &added, &err), ENG_OK);
+    assert_near(f.stall, 0.725, 1e-9, "stall");
+    assert_near(added, 0.975, 1e-9, "step");
+    assert_near(f.hidden, 1 - 0.725 / 1.1, 1e-9, "hidden");
+}
+
+static void test_windows(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    double layers[] = {1, 2, 3, 4}, window, added;
+    assert_int_equal(eng_window(layers, 4, 0, 0.5, &window, &err), ENG_OK);
+    assert_near(window, 0.5, 0, "layer 0");
+    assert_int_equal(eng_window(layers, 4, 3, 0.5, &window, &err), ENG_OK);
+    assert_near(window, 6.5, 0, "layer 3");
+    assert_int_equal(eng_window(layers, 4, 4, 0, &window, &err), ENG_USAGE);
+    assert_int_equal(eng_window(layers, 4, -1, 0, &window, &err), ENG_USAGE);
+    assert_int_equal(eng_window(layers, 4, 1, -1, &window, &err), ENG_USAGE);
+    layers[1] = -1;
+    assert_int_equal(eng_window(layers, 4, 3, 0, &window, &err), ENG_USAGE);
+    const EngInterference none = {0, 0}, bad = {-1, 0};
+    EngFetch back[] = {{.window = 2, .fetch = 1}, {.window = 1, .fetch = 1}};
+    assert_int_equal(eng_queue_stalls(back, 2, 0, &none, &added, &err), ENG_USAGE);
+    assert_int_equal(eng_queue_stalls(back, 1, 0, &bad, &added, &err), ENG_USAGE);
+    assert_int_equal(eng_queue_stalls(back, 1, -1, &none, &added, &err), ENG_USAGE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_knee_of_drives),   cmocka_unit_test(test_knee_held_out),
+        cmocka_unit_test(test_knee_laws),        cmocka_unit_test(test_worked_example),
+        cmocka_unit_test(test_blocks),           cmocka_unit_test(test_path_and_terms),
+        cmocka_unit_test(test_gather_refuses),   cmocka_unit_test(test_stall_formula),
+        cmocka_unit_test(test_measured_overlap), cmocka_unit_test(test_windows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
