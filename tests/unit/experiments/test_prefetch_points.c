@@ -1,0 +1,224 @@
+/* Steps beside their fetch: points whose fetch is hidden and points whose fetch is not, rows that
+ * are right in every phase, modules and chunks, and a table that is cut short while it is read. */
+#include "points.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "bench/experiments/table_files.h"
+#include "bench/experiments/shape.h"
+
+#define STEPS 24
+
+#define SMALL                                                                                      \
+    "preset", "tiny", "orders", "2-3", "heads", "2", "rows", "101", "row_dims", "32", "corpus",    \
+        "synthetic", "hidden", "64"
+
+static EngResources *resources_for(const EngPoint *point)
+{
+    EngResources *resources;
+    EngNeed need;
+    EngErr err = {0};
+    if (eng_resources_create("no-such-folder", 1, &resources, &err)) fail_msg("%s", err.text);
+    if (point->experiment->need(point, &need, &err)) fail_msg("%s", err.text);
+    if (eng_resources_add(resources, &need, &err)) fail_msg("%s", err.text);
+    if (need.table && eng_resources_map(resources, need.row_format, &err)) fail_msg("%s", err.text);
+    if (eng_resources_map_weights(resources, &err)) fail_msg("%s", err.text);
+    return resources;
+}
+
+/* One sample of `runs`, verified before. */
+static void sample(const EngPoint *point, int runs, double values[ENG_MAX_METRICS])
+{
+    const EngExperiment *e = point->experiment;
+    void *state;
+    EngErr err = {0};
+    EngResidual residual;
+    EngTiming timing = {.inner = runs};
+    EngResources *resources = resources_for(point);
+    EngBench bench = {.resources = resources, .seed = 3};
+    if (e->check(point, &err)) fail_msg("%s", err.text);
+    if (e->setup(&bench, point, &state, &err)) fail_msg("%s", err.text);
+    if (e->verify(state, &residual, &err)) fail_msg("%s", err.text);
+    if (!residual.pass) fail_msg("%s", residual.note);
+    assert_true(residual.n_checked > 0);
+    if (e->prepare(state, &err)) fail_msg("%s", err.text);
+    for (int i = 0; i < runs; i++)
+        if (e->run(state, &err)) fail_msg("%s", err.text);
+    e->observe(state, &timing, values);
+    e->teardown(state);
+    eng_resources_destroy(resources);
+}
+
+static double value_of(const EngPoint *point, const double *values, const char *name)
+{
+    return metric_of(point->experiment, values, name);
+}
+
+/* Reads delayed by 3 ms: needed at once, nearly all is waited for; needed after 20 ms, nothing.
+ * A machine that stands still for milliseconds moves neither beyond the bounds: the fetch that is
+ * needed at once may only get longer, and the late one has 17 ms to spare in each of many steps. */
+static void test_hidden_and_exposed(void **unused)
+{
+    (void)unused;
+    double values[ENG_MAX_METRICS];
+    EngPoint point = point_of(&eng_experiment_prefetch, SMALL, "tokens", "4", "delay", "3000",
+                              "placement", "0", "window", "paced:1", "layers", "2", NULL);
+    sample(&point, STEPS, values);
+    assert_true(value_of(&point, values, "hidden") < 0.2);
+    assert_true(value_of(&point, values, "hidden_steps") < 0.5);
+    assert_true(value_of(&point, values, "fetch_us") >= 3000);
+    assert_true(value_of(&point, values, "interval_steps") == STEPS);
+    assert_true(value_of(&point, values, "emulated") == 1);
+    assert_true(isnan(value_of(&point, values, "hidden_second")));
+    set_axis(&point, "placement", "1");
+    set_axis(&point, "window", "paced:20000");
+    sample(&point, STEPS, values);
+    assert_true(value_of(&point, values, "hidden") > 0.8);
+    assert_true(value_of(&point, values, "window_us") >= 20000);
+}
+
+/* Rows and bytes of a step are those of its shape, whatever its phase. */
+static void test_phases(void **unused)
+{
+    (void)unused;
+    static const char *const stores[] = {"memory", "mmap", "pread", "nowait", "uring"};
+    double values[ENG_MAX_METRICS];
+    for (int s = 0; s < 5; s++) {
+        EngPoint point = point_of(&eng_experiment_prefetch, SMALL, "tokens", "50", "store",
+                                  stores[s], "modules", "2", "phase", "prefill", "chunk", "16",
+                                  "vision", "on", "window", "paced:1", NULL);
+        sample(&point, 3, values);
+        /* 2 orders of 2 heads in 2 modules; a row is 32 values and a scale. */
+        assert_true(value_of(&point, values, "rows") == 50 * 4 * 2);
+        assert_true(value_of(&point, values, "asked_bytes") == 50 * 4 * 2 * 33);
+        assert_true(isfinite(value_of(&point, values, "hidden_second")));
+        set_axis(&point, "window", "backbone");
+        set_axis(&point, "cores", "shared");
+        sample(&point, 1, values);
+        assert_true(value_of(&point, values, "emulated") == 0);
+    }
+}
+
+static void refused(const EngPoint *point, EngStatus want, const char *text)
+{
+    EngErr err = {0};
+    assert_int_equal(point->experiment->check(point, &err), want);
+    if (!strstr(err.text, text)) fail_msg("\"%s\" without \"%s\"", err.text, text);
+}
+
+static void test_refusals(void **unused)
+{
+    (void)unused;
+    EngPoint point = point_of(&eng_experiment_prefetch, SMALL, "window", "paced", NULL);
+    refused(&point, ENG_USAGE, "window: \"paced\" is not backbone or paced:US");
+    set_axis(&point, "window", "paced:0");
+    refused(&point, ENG_USAGE, "from 0.001");
+    set_axis(&point, "window", "paced:1x");
+    refused(&point, ENG_USAGE, "paced:1x");
+    set_axis(&point, "window", "backbone");
+    set_axis(&point, "placement", "4");
+    refused(&point, ENG_UNSUPPORTED, "rows needed before layer 4 of 4");
+    set_axis(&point, "placement", "3");
+    set_axis(&point, "chunk", "4");
+    refused(&point, ENG_UNSUPPORTED, "a decode step has no chunks");
+    set_axis(&point, "phase", "prefill");
+    set_axis(&point, "chunk", "17");
+    refused(&point, ENG_UNSUPPORTED, "chunk: 17 tokens of 16");
+    set_axis(&point, "chunk", "0");
+    set_axis(&point, "store", "memory");
+    set_axis(&point, "residency", "cold");
+    refused(&point, ENG_UNSUPPORTED, "never cold");
+    set_axis(&point, "store", "uring");
+    set_axis(&point, "hidden", "65");
+    refused(&point, ENG_UNSUPPORTED, "hidden: 65");
+}
+
+/* The step that needed the rows gets the error, with the file's name; no step gets other rows. */
+static void test_truncated_table(void **unused)
+{
+    (void)unused;
+    static const char *const stores[] = {"pread", "nowait", "uring", "mmap"};
+    char path[ENG_TABLE_PATH_BYTES];
+    for (int s = 0; s < 4; s++) {
+        EngPoint point = point_of(&eng_experiment_prefetch, SMALL, "rows", "5003", "store",
+                                  stores[s], "window", "paced:1", NULL);
+        EngErr err = {0};
+        void *state;
+        EngShape shape;
+        EngResources *resources = resources_for(&point);
+        EngBench bench = {.resources = resources, .seed = 3};
+        assert_int_equal(eng_shape_resolve(&point, &shape, &err), ENG_OK);
+        assert_int_equal(eng_table_file_ready(resources, shape.row_format, shape.row_dims,
+                                              shape.address.rows[0], path, &err),
+                         ENG_OK);
+        if (point.experiment->setup(&bench, &point, &state, &err)) fail_msg("%s", err.text);
+        assert_int_equal(point.experiment->run(state, &err), ENG_OK);
+        assert_int_equal(truncate(path, 4096), 0);
+        EngStatus status = point.experiment->run(state, &err);
+        if (status != ENG_BAD_DATA || !strstr(err.text, path))
+            fail_msg("%s: %d: %s", stores[s], (int)status, err.text);
+        point.experiment->teardown(state);
+        eng_resources_destroy(resources);
+        unlink(path);
+    }
+}
+
+/* With everything accepted the rows of all steps but the first are asked for in the step before;
+ * with nothing accepted all of it is cancelled. */
+static void test_speculation(void **unused)
+{
+    (void)unused;
+    double values[ENG_MAX_METRICS];
+    EngPoint point = point_of(&eng_experiment_speculate, SMALL, "sequences", "3", "draft", "5",
+                              "acceptance", "1", "window", "paced:100", NULL);
+    sample(&point, 2, values);
+    assert_true(value_of(&point, values, "gained_tokens") == 6);
+    assert_true(value_of(&point, values, "rejected_rows") == 0);
+    assert_true(value_of(&point, values, "ahead_share") == 15.0 / 16);
+    assert_true(value_of(&point, values, "window_rows") == 3 * 6 * 4);
+    set_axis(&point, "acceptance", "0");
+    sample(&point, 2, values);
+    assert_true(value_of(&point, values, "gained_tokens") == 1);
+    assert_true(value_of(&point, values, "rejected_rows") == 3 * 5 * 4);
+    assert_true(value_of(&point, values, "ahead_share") == 0);
+    double wasted = value_of(&point, values, "cancelled_rows"), read = wasted;
+    wasted += value_of(&point, values, "vain_rows");
+    assert_true(read >= 0 && wasted <= 3 * 6 * 4);
+    set_axis(&point, "ahead", "off");
+    sample(&point, 2, values);
+    assert_true(value_of(&point, values, "cancelled_rows") == 0);
+    assert_true(value_of(&point, values, "vain_rows") == 0);
+    assert_true(value_of(&point, values, "vain_share") == 5.0 / 6);
+}
+
+static void test_gatherers(void **unused)
+{
+    (void)unused;
+    static const char *const sources[] = {"table", "store"}, *const counts[] = {"0", "1", "3"};
+    double values[ENG_MAX_METRICS];
+    for (int s = 0; s < 2; s++)
+        for (int n = 0; n < 3; n++) {
+            EngPoint point =
+                point_of(&eng_experiment_interference, SMALL, "source", sources[s], "gatherers",
+                         counts[n], "victim_width", "64", "tokens", "5", NULL);
+            sample(&point, 2, values);
+            if (!n) assert_true(value_of(&point, values, "gather_rows_per_s") == 0);
+            assert_true(value_of(&point, values, "victim_us") > 0);
+            assert_int_equal(isfinite(value_of(&point, values, "gather_alone_gbps")), n > 0);
+        }
+}
+
+int main(void)
+{
+    /* First the one that needs our handler of SIGBUS: it is installed once, and the test library
+     * puts its own in place at the start of every test. */
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_truncated_table), cmocka_unit_test(test_hidden_and_exposed),
+        cmocka_unit_test(test_phases),          cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_speculation),     cmocka_unit_test(test_gatherers),
+    };
+    setenv("ENG_TABLES", "prefetch-tables", 0);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
