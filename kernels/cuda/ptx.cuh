@@ -45,6 +45,11 @@ __attribute__((noinline, no_sanitize_thread, no_sanitize_undefined)) void eng_st
     memcpy(at, &value, sizeof value);
 }
 
+template <class T> T eng_load_wide(const void *at)
+{
+    return eng_load_once<T>(at);
+}
+
 inline void eng_copy_async_16(void *shared, const void *global)
 {
     simt::async_copy(shared, global, 16);
@@ -85,6 +90,12 @@ template <> __device__ __forceinline__ uint2 eng_load_once<uint2>(const void *at
                  : "=r"(v.x), "=r"(v.y)
                  : "l"(at));
     return v;
+}
+
+/* One load through the caches: for data that is used again, or written by the same kernel. */
+template <class T> __device__ __forceinline__ T eng_load_wide(const void *at)
+{
+    return *static_cast<const T *>(at);
 }
 
 /* Output that this kernel does not read again. */

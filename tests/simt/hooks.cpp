@@ -85,6 +85,15 @@ void __tsan_write_range(void *at, size_t n)
 {
     simt::touch(at, n, simt::Access::write, 1);
 }
+/* Host code of tests alone has atomics (reference counts of jansson); kernels use simt.cuh's. */
+uint64_t __tsan_atomic64_fetch_add(volatile uint64_t *at, uint64_t value, int)
+{
+    return __atomic_fetch_add(at, value, __ATOMIC_SEQ_CST);
+}
+uint64_t __tsan_atomic64_fetch_sub(volatile uint64_t *at, uint64_t value, int)
+{
+    return __atomic_fetch_sub(at, value, __ATOMIC_SEQ_CST);
+}
 void __tsan_init(void) {}
 void __tsan_func_entry(void *) {}
 void __tsan_func_exit(void) {}

@@ -1,0 +1,58 @@
+/* The CUDA side behind plain C: devices, streams and one launcher for each operation.
+ *
+ * Launchers put work into a stream and return; nothing is waited for but by eng_cuda_wait(). Every
+ * buffer that they are given lies where the device can reach it: device memory, or pinned host
+ * memory through its own address. They check shapes and alignment, not contents: rows and starts
+ * are the caller's word, as in engram/kernels.h. A build without CUDA has the same functions, which
+ * say so (no_device.c).
+ */
+#ifndef ENG_KERNELS_CUDA_DEVICE_H
+#define ENG_KERNELS_CUDA_DEVICE_H
+
+#include <engram/kernels.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct CUstream_st EngCudaStream; /* a cudaStream_t points to one */
+
+/* ENG_OK with a device to use; else ENG_UNSUPPORTED, "no device" and what is missing. */
+EngStatus eng_cuda_device(EngErr *why);
+/* ENG_USAGE unless the device can reach the memory at `at`, naming it as `what`. */
+EngStatus eng_cuda_reachable(const void *at, const char *what, EngErr *err);
+
+/* A stream that does not wait for the default one. */
+EngStatus eng_cuda_stream_create(EngCudaStream **stream, EngErr *err);
+void eng_cuda_stream_destroy(EngCudaStream *stream); /* accepts NULL */
+EngStatus eng_cuda_wait(EngCudaStream *stream, EngErr *err);
+
+/* ---- hash: engram_facts section 3; all layers in one launch ---- */
+
+/* The address's constants in device memory. */
+typedef struct EngCudaHash EngCudaHash;
+EngStatus eng_cuda_hash_create(const EngAddress *address, EngCudaHash **hash, EngErr *err);
+void eng_cuda_hash_destroy(EngCudaHash *hash); /* accepts NULL */
+/* All pointers of args are the device's. */
+EngStatus eng_cuda_hash(const EngCudaHash *hash, const EngHashArgs *args, EngCudaStream *stream,
+                        EngErr *err);
+
+/* ---- gather + decode: section 5; any row format, out F32, BF16, or FP8 undecoded ---- */
+
+/* How the work is cut: rows in a block's tile, and blocks that share the tiles; 0: chosen. A grid
+ * smaller than the device leaves multiprocessors to what runs beside it. */
+typedef struct EngCudaGrid {
+    int row_tile, blocks;
+} EngCudaGrid;
+EngStatus eng_cuda_gather(const EngGatherProblem *problem, const EngGatherArgs *args,
+                          EngCudaGrid grid, EngCudaStream *stream, EngErr *err);
+
+/* ---- gate + write-back: section 6, steps 3-6; each stream is read once ---- */
+
+EngStatus eng_cuda_gate(const EngGateProblem *problem, const EngGateArgs *args,
+                        EngCudaStream *stream, EngErr *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,17 @@
+/* CUDA errors as EngStatus, for the launchers. */
+#ifndef ENG_KERNELS_CUDA_ERRORS_CUH
+#define ENG_KERNELS_CUDA_ERRORS_CUH
+
+#include <cuda_runtime.h>
+#include <engram/status.h>
+
+/* ENG_OK, ENG_NO_MEMORY, or ENG_INTERNAL naming what was tried and CUDA's own words. */
+static inline EngStatus eng_cuda_check(cudaError_t error, const char *what, EngErr *err)
+{
+    if (error == cudaSuccess) return ENG_OK;
+    EngStatus status = error == cudaErrorMemoryAllocation ? ENG_NO_MEMORY : ENG_INTERNAL;
+    return ENG_FAIL(err, status, "%s: %s (%s)", what, cudaGetErrorString(error),
+                    cudaGetErrorName(error));
+}
+
+#endif
