@@ -5,10 +5,10 @@ SELECT coalesce((SELECT printf('With hold = %s and %s tokens a call the gather r
         FROM (SELECT * FROM bandwidth ORDER BY y LIMIT 1) lo, (SELECT * FROM bandwidth ORDER BY y DESC LIMIT 1) hi), '')
     || coalesce((SELECT 'Overlap at ' || max(tokens) || ' tokens: ' || group_concat(part, '; ') || '. '
         FROM (SELECT series || CASE
-                WHEN last_exposed IS NULL OR last_exposed < last THEN printf(' is hidden (95 %% and more) from layer %d on',
+                WHEN last_exposed IS NULL OR last_exposed < last THEN printf(' is hidden (90 %% and more) from layer %d on',
                     (SELECT min(w.x) FROM overlap w WHERE w.series = o.series AND w.x > coalesce(o.last_exposed, -1)))
                 ELSE printf(' is hidden to %.0f %% at most', 100 * most) END AS part, tokens
-              FROM (SELECT series, series_no, max(x) AS last, max(x) FILTER (WHERE y < 0.95) AS last_exposed, max(y) AS most, max(tokens) AS tokens
+              FROM (SELECT series, series_no, max(x) AS last, max(x) FILTER (WHERE y < 0.9) AS last_exposed, max(y) AS most, max(tokens) AS tokens
                     FROM overlap GROUP BY series) o ORDER BY series_no, series)), '')
     || coalesce((SELECT printf('The MoE of a layer takes %.1f ms at rho = %g and %.1f ms at rho = %g; the gather of a module takes %.0f µs at rho = %g and %.0f µs at rho = %g. ',
             m1.y / 1e3, m1.x, m2.y / 1e3, m2.x, g1.y, g1.x, g2.y, g2.x)
