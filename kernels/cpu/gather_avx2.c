@@ -14,15 +14,12 @@
  *
  * NaN codes are found by the way, and scale bytes outside 10 to 246 give results that are not
  * normal: such rows go to the scalar decoder. Other rows are moved by the compiler's vectors.
- * Output larger than the private cache is stored past it.
+ * Large output is stored past the caches.
  */
 #include "kernels/cpu/isa.h"
 
 #include "kernels/cpu/decode.h"
 #include "kernels/cpu/gather_loop.h"
-
-/* Output of a thread, in bytes, from which rows are stored past the cache: half a private cache. */
-#define STREAM_FROM ((size_t)512 << 10)
 
 static EngStatus supports(const EngProblem *problem, EngErr *why)
 {
@@ -307,7 +304,8 @@ static EngGatherPartFn *part_of(const EngGatherProblem *p)
 static EngStatus run(void *state, const EngProblem *problem, const EngArgs *args, EngErr *err)
 {
     (void)err;
-    eng_cpu_gather_parts(problem, &args->u.gather, part_of(&problem->u.gather), state, STREAM_FROM);
+    eng_cpu_gather_parts(problem, &args->u.gather, part_of(&problem->u.gather), state,
+                         eng_cpu_gather_stream_from);
     return ENG_OK;
 }
 

@@ -8,8 +8,8 @@
  *    together with the scale's bits is kept per scale byte.
  *
  * f32 output is the bf16 word with sixteen zeros. All this needs results that are normal: a row
- * with a scale byte outside 10 to 246 goes to the scalar decoder. Every path is exact. Output
- * larger than the private cache is stored past it; `avx512_vbmi_cached` never does, for consumers
+ * with a scale byte outside 10 to 246 goes to the scalar decoder. Every path is exact. Large
+ * output is stored past the caches; `avx512_vbmi_cached` never does, for consumers
  * that read it next.
  */
 #include "kernels/cpu/isa.h"
@@ -17,9 +17,6 @@
 #include "base/mem.h"
 #include "kernels/cpu/decode.h"
 #include "kernels/cpu/gather_loop.h"
-
-/* Output of a thread, in bytes, from which rows are stored past the cache: half a private cache. */
-#define STREAM_FROM ((size_t)512 << 10)
 
 static EngStatus supports(const EngProblem *problem, EngErr *why)
 {
@@ -180,7 +177,7 @@ static EngStatus run_base(void *state, const EngProblem *problem, const EngArgs 
 {
     (void)err;
     eng_cpu_gather_parts(problem, &args->u.gather, part_of(&problem->u.gather, false), state,
-                         STREAM_FROM);
+                         eng_cpu_gather_stream_from);
     return ENG_OK;
 }
 
@@ -188,7 +185,7 @@ static EngStatus run_vbmi(void *state, const EngProblem *problem, const EngArgs 
 {
     (void)err;
     eng_cpu_gather_parts(problem, &args->u.gather, part_of(&problem->u.gather, true), state,
-                         STREAM_FROM);
+                         eng_cpu_gather_stream_from);
     return ENG_OK;
 }
 

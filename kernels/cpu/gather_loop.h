@@ -6,7 +6,7 @@
  * that window in flight: a burst of rows requested back to back, then as many rows used, is up to
  * twice as fast. Cheap row functions (copies) may use small bursts, decoders want 24 rows or more.
  *
- * Output that leaves the private cache anyway is stored past it where the variant asks for that:
+ * Output that leaves the caches anyway is stored past it where the variant asks for that:
  * ordinary stores first read the line they overwrite.
  */
 #ifndef ENG_KERNELS_CPU_GATHER_LOOP_H
@@ -50,6 +50,10 @@ extern const EngTunable eng_cpu_gather_tunables[];
 
 /* What a loop over rows of this table is told of them; nothing of output and threads. */
 EngGatherLoop eng_cpu_gather_loop(const EngTable *table, int columns);
+
+/* Output bytes of a thread from which variants that store past the cache do so. Not constant for
+ * tests alone. */
+extern size_t eng_cpu_gather_stream_from;
 
 /* Cuts the problem among threads and calls `part` in each. `state` goes to the row function;
  * stream_from: output bytes of a thread from which rows are stored past the cache. */

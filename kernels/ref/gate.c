@@ -117,6 +117,7 @@ EngLimit eng_ref_gate_score_limit(const EngGateProblem *problem, const EngRefGat
  * quotient. */
 static double gate_span(EngGateFormula formula, const EngRefGate *gate, double error)
 {
+    if (isinf(gate->score)) return 0; /* the gate is 0 or 1 */
     double up = eng_ref_gate_formula(formula, gate->score + error) - gate->gate;
     double down = gate->gate - eng_ref_gate_formula(formula, gate->score - error);
     /* The exponential multiplies the rounding of its argument by the argument. */

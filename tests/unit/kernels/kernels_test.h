@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include <engram/kernels.h>
@@ -84,6 +86,55 @@ static inline Unaligned unaligned_copy(const void *from, size_t n, size_t offset
     u.bytes = u.block + 64 + offset;
     if (from && n) memcpy(u.bytes, from, n);
     return u;
+}
+
+/* A whole layer of V4.1 (facts section 1), 101 GB in two sparse files of the working folder. Only
+ * these rows are there: the first of some heads and the last of all; all values of row rows[i] are
+ * full_layer_value(i). */
+enum { FULL_LAYER_DIMS = 256, FULL_LAYER_KNOWN = 5 };
+
+static const int64_t full_layer_rows[FULL_LAYER_KNOWN] = {0, 16000057, 192001740, 368005705,
+                                                          384006167};
+
+static inline double full_layer_value(int i)
+{
+    return (1 + i / 8.0) * (double)(1 << i);
+}
+
+static inline const uint8_t *map_sparse(int64_t rows, size_t row_bytes, const uint8_t *fills)
+{
+    char path[] = "layer_XXXXXX", row[FULL_LAYER_DIMS];
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    unlink(path);
+    assert_int_equal(ftruncate(fd, (off_t)rows * (off_t)row_bytes), 0);
+    for (int i = 0; i < FULL_LAYER_KNOWN; i++) {
+        memset(row, fills[i], row_bytes);
+        assert_int_equal(pwrite(fd, row, row_bytes, full_layer_rows[i] * (off_t)row_bytes),
+                         row_bytes);
+    }
+    void *map = mmap(NULL, (size_t)rows * row_bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    assert_true(map != MAP_FAILED);
+    close(fd);
+    return map;
+}
+
+static inline EngTable map_full_layer(void)
+{
+    static const uint8_t values[] = {0x38, 0x39, 0x3a, 0x3b, 0x3c}; /* 1.0, 1.125, .. */
+    static const uint8_t scales[] = {127, 128, 129, 130, 131};
+    const int64_t rows = 384006168;
+    return (EngTable){.format = ENG_ROW_FP8,
+                      .row_dims = FULL_LAYER_DIMS,
+                      .rows = rows,
+                      .values = map_sparse(rows, FULL_LAYER_DIMS, values),
+                      .scales = map_sparse(rows, FULL_LAYER_DIMS / 32, scales)};
+}
+
+static inline void unmap_full_layer(const EngTable *table)
+{
+    munmap((void *)(uintptr_t)table->values, (size_t)table->rows * FULL_LAYER_DIMS);
+    munmap((void *)(uintptr_t)table->scales, (size_t)table->rows * (FULL_LAYER_DIMS / 32));
 }
 
 #endif

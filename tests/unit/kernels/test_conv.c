@@ -95,6 +95,7 @@ static void test_shapes(void **state)
             check(kernels[k], tokens[t], 2, 1, 1, 1, 1); /* one tap: no state */
             check(kernels[k], tokens[t], 3, 33, 2, 5, 2);
         }
+        check(kernels[k], 65537, 1, 17, 4, 3, 3);
     }
 }
 

@@ -92,7 +92,10 @@ static void test_shapes(void **state)
                 for (int f = 0; f < ENG_GATE_FORMULA_COUNT; f++)
                     check(kernels[k], tokens[t], 1 + h % 4, hidden[h], (EngGateFormula)f, 1 + f,
                           (t + h) % 2 == 0);
-    for (int k = 0; k < n; k++) check(kernels[k], 3, 4, 5120, ENG_GATE_COPYSIGN, 1, true);
+    for (int k = 0; k < n; k++) {
+        check(kernels[k], 3, 4, 5120, ENG_GATE_COPYSIGN, 1, true);
+        check(kernels[k], 65537, 1, 33, ENG_GATE_COPYSIGN, 3, true);
+    }
 }
 
 /* Facts section 4, item 10, and section 8, item 1. */

@@ -153,7 +153,11 @@ static void test_nonfinite(void **state)
         Data d = make_data(3, 2, 96, ENG_GATE_COPYSIGN);
         d.kv[3 * 96 + 2 * 96 + 40 + i] = special[i]; /* value of token 1: one element of each */
         for_all(&d);
+        d.kv[96 + 40 + i] = special[i]; /* key of token 0, stream 1 */
+        for_all(&d);
         d.x[5] = special[i]; /* a whole stream of token 0 */
+        for_all(&d);
+        d.q[96 + 70] = special[i]; /* a weight: stream 1 of every token */
         for_all(&d);
         free_data(&d);
     }

@@ -6,8 +6,6 @@
 #include "kernels/ref/gather.h"
 
 #include <math.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 typedef struct Case {
     EngRowFormat format;
@@ -186,51 +184,23 @@ static void test_rows_beyond_32_bits(void **state)
             far_rows(cases[i], kernels[k]);
 }
 
-static uint8_t *map_sparse(int fd, size_t bytes)
-{
-    if (ftruncate(fd, (off_t)bytes)) return MAP_FAILED;
-    return mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
-}
-
-/* A whole layer of V4.1 (facts section 1: 384,006,168 rows), 101 GB in two sparse files. Only the
- * rows asked for are there: the heads' first rows and the last row of all. */
+/* A table too large for 32-bit offsets of anything; see kernels_test.h. */
 static void test_full_layer_file(void **state)
 {
-    enum { DIMS = 256, N = 5 };
-    static const int64_t ids[N] = {0, 16000057, 192001740, 368005705, 384006167};
-    const int64_t rows = 384006168;
-    char values_path[] = "layer_values_XXXXXX", scales_path[] = "layer_scales_XXXXXX";
-    int values_fd = mkstemp(values_path), scales_fd = mkstemp(scales_path), n;
+    enum { DIMS = FULL_LAYER_DIMS, N = FULL_LAYER_KNOWN };
+    int n;
     (void)state;
-    assert_true(values_fd >= 0 && scales_fd >= 0);
-    unlink(values_path);
-    unlink(scales_path);
-    size_t value_bytes = (size_t)rows * DIMS, scale_bytes = (size_t)rows * (DIMS / 32);
-    uint8_t *values = map_sparse(values_fd, value_bytes),
-            *scales = map_sparse(scales_fd, scale_bytes);
-    assert_true(values != MAP_FAILED && scales != MAP_FAILED);
-    for (int i = 0; i < N; i++) {
-        uint8_t row[DIMS], scale[DIMS / 32];
-        memset(row, 0x38 + i, sizeof row); /* 1.0, 1.125, .. */
-        memset(scale, 127 + i, sizeof scale);
-        assert_int_equal(pwrite(values_fd, row, sizeof row, (off_t)ids[i] * DIMS), sizeof row);
-        assert_int_equal(pwrite(scales_fd, scale, sizeof scale, (off_t)ids[i] * (DIMS / 32)),
-                         sizeof scale);
-    }
+    EngTable table = map_full_layer();
     EngProblem problem = {.op = ENG_OP_GATHER, .threads = 2};
-    problem.u.gather = (EngGatherProblem){{ENG_ROW_FP8, DIMS, rows, values, scales}, N, 1, ENG_F32};
+    problem.u.gather = (EngGatherProblem){table, N, 1, ENG_F32};
     const EngKernel *const *kernels = eng_kernels(ENG_OP_GATHER, &n);
     for (int k = 0; k < n; k++) {
         float got[N * DIMS];
-        EngArgs args = {.u.gather = {ids, N, got, NULL}};
+        EngArgs args = {.u.gather = {full_layer_rows, N, got, NULL}};
         if (!kernels[k]->checked || !run_kernel(kernels[k], &problem, &args)) continue;
-        for (int i = 0; i < N * DIMS; i++)
-            assert_true(got[i] == (float)((1 + i / DIMS / 8.0) * (double)(1 << (i / DIMS))));
+        for (int i = 0; i < N * DIMS; i++) assert_true(got[i] == full_layer_value(i / DIMS));
     }
-    munmap(values, value_bytes);
-    munmap(scales, scale_bytes);
-    close(values_fd);
-    close(scales_fd);
+    unmap_full_layer(&table);
 }
 
 static void assert_refused(const EngProblem *problem, const char *part_of_reason)

@@ -155,6 +155,7 @@ static void test_shapes(void **state)
     (void)state;
     for (int i = 0; i < LENGTH_OF(tokens); i++)
         check(ENG_ROW_FP8, 32, 6, tokens[i], 32, ENG_F32, i % 2 ? 3 : 1);
+    check(ENG_ROW_FP8, 32, 1, 65537, 32, ENG_BF16, 3);
     for (int heads = 1; heads <= 16; heads++)
         check(heads % 2 ? ENG_ROW_FP8_PACKED : ENG_ROW_FP8, 32, 3 * heads, 5, 32, ENG_BF16, 2);
 }
@@ -200,6 +201,51 @@ static void test_extreme_rows(void **state)
     }
     kernel->destroy(made);
     free_data(&d);
+}
+
+/* One NaN code, one NaN scale byte: the tokens that read them are NaN in every variant, others not.
+ */
+static void test_nan_rows(void **state)
+{
+    enum { TOKENS = 13, N = 32, COLUMNS = 3, DIMS = 32 };
+    static float out[TOKENS * N];
+    int n;
+    const EngKernel *const *kernels = eng_kernels(ENG_OP_LOOKUP, &n);
+    (void)state;
+    for (int k = 0; k < n; k++) {
+        Data d = make_data(ENG_ROW_FP8, DIMS, COLUMNS, TOKENS, N, ENG_F32, 2);
+        for (int64_t i = 0; i < TOKENS * d.row_stride; i++) d.ids[i] = i % 19;
+        d.ids[2 * d.row_stride] = 20, d.scales[20] = 255;
+        d.ids[9 * d.row_stride + 1] = 21, d.values[21 * DIMS + 7] = 0xff;
+        if (look_up(kernels[k], &d, out)) {
+            compare(&d, out, kernels[k]->name);
+            for (int t = 0; t < TOKENS; t++) assert_true(!isnan(out[t * N]) == (t != 2 && t != 9));
+        }
+        free_data(&d);
+    }
+}
+
+/* Rows of 101 GB, and weights that pass on the first values of each. */
+static void test_full_layer_file(void **state)
+{
+    enum { N = 32, DIMS = FULL_LAYER_DIMS, TOKENS = FULL_LAYER_KNOWN };
+    static uint8_t w[N * DIMS], w_scales[DIMS / 32];
+    int n;
+    const EngKernel *const *kernels = eng_kernels(ENG_OP_LOOKUP, &n);
+    (void)state;
+    EngTable table = map_full_layer();
+    for (int i = 0; i < N; i++) w[i * DIMS + i] = 0x38; /* 1 */
+    memset(w_scales, 127, sizeof w_scales);
+    for (int k = 0; k < n; k++) {
+        float out[TOKENS * N];
+        EngProblem p = {.op = ENG_OP_LOOKUP, .threads = 2};
+        p.u.lookup = (EngLookupProblem){table, 1, TOKENS, N, ENG_FP8, ENG_F32, w, w_scales};
+        EngArgs args = {.u.lookup = {full_layer_rows, 1, out}};
+        if (!run_kernel(kernels[k], &p, &args)) continue;
+        for (int i = 0; i < TOKENS * N; i++) assert_true(out[i] == full_layer_value(i / N));
+    }
+    eng_project_cache_clear();
+    unmap_full_layer(&table);
 }
 
 /* Subnormal and infinite words in rows that are not fp8. */
@@ -249,6 +295,28 @@ static void test_threads_and_composition(void **state)
             }
             assert_true(look_up(apart, &d, other));
             assert_memory_equal(one, other, sizeof *one * (size_t)tokens[i] * N);
+            free_data(&d);
+        }
+}
+
+/* Every variant, few tokens and many. */
+static void test_threads(void **state)
+{
+    static const int64_t tokens[] = {1, 7, 67};
+    enum { N = 96, MOST = 67 };
+    static float one[MOST * N], other[MOST * N];
+    int n;
+    const EngKernel *const *kernels = eng_kernels(ENG_OP_LOOKUP, &n);
+    (void)state;
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < LENGTH_OF(tokens); i++) {
+            Data d = make_data(ENG_ROW_FP8, 64, 3, tokens[i], N, ENG_F32, 1);
+            bool ran = look_up(kernels[k], &d, one);
+            for (d.problem.threads = 2; ran && d.problem.threads <= 3; d.problem.threads++) {
+                assert_true(look_up(kernels[k], &d, other));
+                if (memcmp(one, other, sizeof *one * (size_t)tokens[i] * N))
+                    fail_msg("%s: other bits with %d threads", kernels[k]->name, d.problem.threads);
+            }
             free_data(&d);
         }
 }
@@ -317,10 +385,11 @@ static void test_by_hand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_hand),       cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_shapes),        cmocka_unit_test(test_extreme_rows),
-        cmocka_unit_test(test_extreme_words), cmocka_unit_test(test_threads_and_composition),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_by_hand),         cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_shapes),          cmocka_unit_test(test_extreme_rows),
+        cmocka_unit_test(test_extreme_words),   cmocka_unit_test(test_threads_and_composition),
+        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_nan_rows),
+        cmocka_unit_test(test_full_layer_file), cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

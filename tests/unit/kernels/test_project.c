@@ -112,6 +112,7 @@ static void shapes(const EngKernel *kernel)
         check(kernel, ENG_BF16, ENG_BF16, ENG_BF16, tokens[i], 5, 33, 2); /* odd everything */
         check(kernel, ENG_BF16, ENG_BF16, ENG_F32, tokens[i], 1, 1, 1);
     }
+    check(kernel, ENG_FP8, ENG_FP8, ENG_BF16, 65537, 32, 32, 3);
 }
 
 static void test_shapes(void **state)
@@ -167,19 +168,25 @@ static void test_threads_and_batch(void **state)
     static float one[M * N], other[M * N], row[N];
     (void)state;
     for (int i = 0; i < n; i++) {
-        if (strcmp(kernels[i]->name, "portable")) continue;
         Data d = make_data(ENG_FP8, ENG_FP8, ENG_F32, M, N, K, 1);
-        assert_true(project(kernels[i], &d, one));
+        bool portable = !strcmp(kernels[i]->name, "portable");
+        if (!project(kernels[i], &d, one)) {
+            assert_false(portable);
+            free_data(&d);
+            continue;
+        }
         for (int threads = 2; threads <= 3; threads++) {
             memset(other, 0, sizeof other);
             d.problem.threads = threads;
             assert_true(project(kernels[i], &d, other));
-            assert_memory_equal(one, other, sizeof one);
+            if (memcmp(one, other, sizeof one))
+                fail_msg("%s: other bits with %d threads", kernels[i]->name, threads);
         }
         d.problem.u.project.tokens = 1;
         assert_true(project(kernels[i], &d, row));
-        assert_memory_equal(one, row, sizeof row);
+        if (portable) assert_memory_equal(one, row, sizeof row);
         free_data(&d);
+        eng_project_cache_clear();
     }
 }
 

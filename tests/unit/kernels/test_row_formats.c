@@ -4,7 +4,7 @@
  */
 #include "kernels_test.h"
 
-#include "kernels/cpu/gather.h"
+#include "kernels/cpu/gather_loop.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/ref/gather.h"
 #include "kernels/store/memory.h"
@@ -186,6 +186,27 @@ static void test_shapes(void **state)
     for_all(shapes, LENGTH_OF(shapes));
 }
 
+/* More tokens than 16 bits count. */
+static void test_many_tokens(void **state)
+{
+    static const Shape shape = {32, 1, 65537, 3, 0, true};
+    (void)state;
+    check((Case){ENG_ROW_FP8, ENG_BF16}, shape);
+    check((Case){ENG_ROW_INT4, ENG_F32}, shape);
+    check((Case){ENG_ROW_BF16, ENG_F32}, shape);
+    check((Case){ENG_ROW_F32, ENG_BF16}, shape);
+}
+
+/* 1 to 16 heads of 1 to 4 orders (2-2 to 2-5), the formats by turns. */
+static void test_heads_and_orders(void **state)
+{
+    (void)state;
+    for (int heads = 1; heads <= 16; heads++)
+        for (int orders = 1; orders <= 4; orders++)
+            check(g_cases[(heads * 5 + orders) % LENGTH_OF(g_cases)],
+                  (Shape){heads % 3 ? 64 : 256, heads * orders, 7, 1 + heads % 3, 0, heads % 2});
+}
+
 static void test_unaligned(void **state)
 {
     static const Shape shapes[] = {
@@ -194,18 +215,21 @@ static void test_unaligned(void **state)
     for_all(shapes, LENGTH_OF(shapes));
 }
 
-/* Output of 512 KiB a thread and more is stored past the cache, where it is aligned. */
+/* Large output is stored past the caches where it is aligned; here from half a megabyte on. */
 static void test_streamed(void **state)
 {
     static const Shape shapes[] = {{256, 24, 44, 1, 0, true}, {256, 24, 86, 2, 0, false}};
     static const Shape others[] = {{256, 24, 44, 1, 1, true}, {96, 24, 117, 1, 0, true}};
+    size_t before = eng_cpu_gather_stream_from;
     (void)state;
+    eng_cpu_gather_stream_from = (size_t)512 << 10;
     for_all(shapes, LENGTH_OF(shapes));
     for (int i = 0; i < LENGTH_OF(others); i++) {
         check((Case){ENG_ROW_FP8, ENG_BF16}, others[i]);
         check((Case){ENG_ROW_FP8_PACKED, ENG_F32}, others[i]);
         check((Case){ENG_ROW_INT4, ENG_BF16}, others[i]);
     }
+    eng_cpu_gather_stream_from = before;
 }
 
 /* All codes with all scale bytes, in 256 rows of 256 codes. */
@@ -434,12 +458,20 @@ static void test_store(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),           cmocka_unit_test(test_int4_by_hand),
-        cmocka_unit_test(test_shapes),          cmocka_unit_test(test_unaligned),
-        cmocka_unit_test(test_streamed),        cmocka_unit_test(test_all_pairs),
-        cmocka_unit_test(test_far_rows),        cmocka_unit_test(test_packed_equals_split),
-        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_cost),
-        cmocka_unit_test(test_one_odd_element), cmocka_unit_test(test_store),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_int4_by_hand),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_unaligned),
+        cmocka_unit_test(test_streamed),
+        cmocka_unit_test(test_all_pairs),
+        cmocka_unit_test(test_far_rows),
+        cmocka_unit_test(test_packed_equals_split),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_cost),
+        cmocka_unit_test(test_one_odd_element),
+        cmocka_unit_test(test_store),
+        cmocka_unit_test(test_heads_and_orders),
+        cmocka_unit_test(test_many_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
