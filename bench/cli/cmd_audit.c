@@ -106,7 +106,8 @@ static EngStatus open_input(Audit *a, const char *what, EngErr *err)
         return ENG_FAIL(err, ENG_USAGE, "--read=%s: not auto, raw, npy or jsonl",
                         eng_cli_text(a->cli, "read"));
     int64_t vocab = a->preset.tokmap_digest[0] ? a->preset.vocab_ids : a->preset.address.vocab;
-    EngStreamImport import = {.file = what, .format = (EngStreamFormat)format, .vocab_ids = vocab};
+    EngStreamImport import = {
+        .file = what, .format = (EngStreamFormat)format, .option = "--read", .vocab_ids = vocab};
     return eng_stream_read_log(&import, &a->stream, err);
 }
 
@@ -399,10 +400,9 @@ const EngVerb eng_verb_audit = {
     .summary = "how honest a prompt or token stream is as a benchmark input",
     .details =
         "FILE holds token ids as `engram stream import` takes them, or is a stream's header. "
-        "Counted are distinct\n"
-        "rows by n-gram order and batch size, repeats, and the most frequent n-grams, beside "
-        "the corpora of the\n"
-        "data folder: a repeated phrase reads few rows and flatters by caches.",
+        "Counted are distinct rows by n-gram order and batch size, repeats, and the most frequent "
+        "n-grams, beside "
+        "the corpora of the data folder: a repeated phrase reads few rows and flatters by caches.",
     .options = g_options,
     .n_options = sizeof g_options / sizeof *g_options,
     .max_operands = 1,

@@ -331,10 +331,9 @@ const EngVerb eng_verb_tune = {
                "tokens=4`",
     .details =
         "Successive halving: all candidates are sampled in turn in the same workers, the best "
-        "third goes on with\n"
+        "third goes on with "
         "three times the rounds. Stages stay in the database: the same command goes on with a "
-        "search that ran\n"
-        "out of its budget, and answers at once from a finished one.",
+        "search that ran out of its budget, and answers at once from a finished one.",
     .options = g_options,
     .n_options = sizeof g_options / sizeof *g_options,
     .max_operands = 1,

@@ -265,8 +265,8 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && !strcmp(text + n - m, end);
 }
 
-static EngStatus detect(const char *path, const EngMapping *file, EngStreamFormat *format,
-                        EngErr *err)
+static EngStatus detect(const EngStreamImport *import, const EngMapping *file,
+                        EngStreamFormat *format, EngErr *err)
 {
     static const struct {
         const char *end;
@@ -280,12 +280,13 @@ static EngStatus detect(const char *path, const EngMapping *file, EngStreamForma
         return ENG_OK;
     }
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (ends_with(path, known[i].end)) {
+        if (ends_with(import->file, known[i].end)) {
             *format = known[i].format;
             return ENG_OK;
         }
     return ENG_FAIL(err, ENG_USAGE,
-                    "%s: the name does not tell the format; give --format=raw, npy or jsonl", path);
+                    "%s: the name does not tell the format; give %s=raw, npy or jsonl (token ids)",
+                    import->file, import->option ? import->option : "--format");
 }
 
 static EngStatus read_log(const EngStreamImport *import, Log *log, EngErr *err)
@@ -296,7 +297,7 @@ static EngStatus read_log(const EngStreamImport *import, Log *log, EngErr *err)
     if (status == ENG_NOT_FOUND)
         return ENG_FAIL(err, ENG_BAD_DATA, "%s: no such file", import->file);
     if (status) return status;
-    if (format == ENG_STREAM_AUTO) status = detect(import->file, &file, &format, err);
+    if (format == ENG_STREAM_AUTO) status = detect(import, &file, &format, err);
     if (!status && file.bytes == 0)
         status = ENG_FAIL(err, ENG_BAD_DATA, "%s: empty file", import->file);
     if (!status && format == ENG_STREAM_RAW) status = read_raw(log, &file, err);

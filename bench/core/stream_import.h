@@ -21,7 +21,8 @@ typedef struct EngStreamImport {
     const char *name;     /* NULL: the file's name without folder and extension */
     const char *data_dir; /* made when missing */
     EngStreamFormat format;
-    int64_t vocab_ids; /* every id must be in [0, vocab_ids) */
+    const char *option; /* what the user gives the format by, for messages; NULL: "--format" */
+    int64_t vocab_ids;  /* every id must be in [0, vocab_ids) */
 } EngStreamImport;
 
 /* Writes data_dir/NAME.ids and NAME.json (kind "imported"), replacing an earlier import of that
