@@ -1,6 +1,6 @@
 -- title: Latency of a fetch: median to 99th percentile
 -- empty: this run holds no points of the experiment tier.
--- At the smallest number of tokens; a warm sample is the mean of several calls where one is short, a cold one is one call.
+-- A warm sample is the mean of several calls where one is short, a cold one is one call.
 WITH t AS (
     SELECT v.point_key, v.kind, v.axes_json AS a, CAST(v.axes_json ->> '$.tokens' AS INTEGER) AS tokens, l.block_id,
         json_remove(v.axes_json, '$.tokens', '$.store', '$.residency') AS rest
