@@ -43,6 +43,14 @@ static inline bool run_kernel(const EngKernel *kernel, const EngProblem *problem
     return true;
 }
 
+/* The CPU's variants, which come first: those of a device take its memory (tests/simt). */
+static inline const EngKernel *const *cpu_kernels(EngOp op, int *n)
+{
+    const EngKernel *const *kernels = eng_kernels(op, n);
+    while (*n && kernels[*n - 1]->backend != ENG_CPU) --*n;
+    return kernels;
+}
+
 static inline void assert_residual(const EngComparison *residual, const char *what)
 {
     if (residual->verdict == ENG_RESIDUAL_PASS) return;

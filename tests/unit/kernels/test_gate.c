@@ -83,7 +83,7 @@ static void test_shapes(void **state)
     static const int64_t tokens[] = {0, 1, 2, 13};
     static const int hidden[] = {1, 4, 31, 32, 33, 257, 640};
     int n;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_GATE, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_GATE, &n);
     (void)state;
     assert_true(n >= 2);
     for (int k = 0; k < n; k++)
@@ -135,7 +135,7 @@ static void test_small_case(void **state)
     EngRefGate gates[2];
     double out[8];
     int n;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_GATE, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_GATE, &n);
     (void)state;
     for (int i = 0; i < 12; i++) kvb[i] = eng_ref_bf16_round(kv[i]);
     for (int i = 0; i < 8; i++) {
@@ -200,7 +200,7 @@ static void test_exact_steps(void **state)
 static void test_masked_tokens(void **state)
 {
     int n;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_GATE, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_GATE, &n);
     enum { T = 3, S = 4, H = 65 };
     (void)state;
     for (int k = 0; k < n; k++) {

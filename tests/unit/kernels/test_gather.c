@@ -82,7 +82,7 @@ static void check(const EngKernel *kernel, Case c, int row_dims, int columns, in
 static void for_all(void (*body)(const EngKernel *kernel, Case c))
 {
     int n;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_GATHER, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_GATHER, &n);
     assert_true(n >= 4);
     for (int k = 0; k < n; k++)
         for (int i = 0; i < LENGTH_OF(g_cases); i++) body(kernels[k], g_cases[i]);
@@ -177,7 +177,7 @@ static void test_rows_beyond_32_bits(void **state)
     static const Case cases[] = {
         {ENG_ROW_FP8, ENG_BF16}, {ENG_ROW_BF16, ENG_F32}, {ENG_ROW_F32, ENG_F32}};
     int n;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_GATHER, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_GATHER, &n);
     (void)state;
     for (int k = 0; k < n; k++)
         for (int i = 0; i < LENGTH_OF(cases) && kernels[k]->checked; i++)
@@ -193,7 +193,7 @@ static void test_full_layer_file(void **state)
     EngTable table = map_full_layer();
     EngProblem problem = {.op = ENG_OP_GATHER, .threads = 2};
     problem.u.gather = (EngGatherProblem){table, N, 1, ENG_F32};
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_GATHER, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_GATHER, &n);
     for (int k = 0; k < n; k++) {
         float got[N * DIMS];
         EngArgs args = {.u.gather = {full_layer_rows, N, got, NULL}};
@@ -206,7 +206,7 @@ static void test_full_layer_file(void **state)
 static void assert_refused(const EngProblem *problem, const char *part_of_reason)
 {
     int n;
-    const EngKernel *const *kernels = eng_kernels(problem->op, &n);
+    const EngKernel *const *kernels = cpu_kernels(problem->op, &n);
     for (int k = 0; k < n; k++) {
         EngErr why = {0};
         assert_int_equal(kernels[k]->supports(problem, &why), ENG_UNSUPPORTED);

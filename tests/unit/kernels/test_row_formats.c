@@ -74,7 +74,7 @@ static void test_int4_by_hand(void **state)
     EngProblem problem = {.op = ENG_OP_GATHER, .threads = 1};
     problem.u.gather = (EngGatherProblem){{ENG_ROW_INT4, 64, 1, row, NULL}, 1, 1, ENG_F32};
     int n;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_GATHER, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_GATHER, &n);
     const int64_t id = 0;
     for (int k = -1; k < n; k++) {
         float got[64];
@@ -132,7 +132,7 @@ static void check(Case c, Shape s)
     enum { ROWS = 67 };
     EngRng rng;
     int n_kernels;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_GATHER, &n_kernels);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_GATHER, &n_kernels);
     eng_rng_seed(&rng, (uint64_t)(s.dims * 131 + s.columns * 17 + s.tokens) + s.offset);
     EngTable table = random_table(&rng, c.format, s.dims, ROWS, s.offset, s.plain);
     EngProblem problem = {.op = ENG_OP_GATHER, .threads = s.threads};
@@ -239,7 +239,7 @@ static void test_all_pairs(void **state)
     static float got[256 * 256], want[256 * 256];
     static int64_t rows[256];
     int n;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_GATHER, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_GATHER, &n);
     (void)state;
     for (int f = 0; f < ENG_ROW_FORMAT_COUNT; f++) {
         EngRowFormat format = (EngRowFormat)f;
@@ -274,7 +274,7 @@ static void test_one_odd_element(void **state)
     static const uint8_t odd[] = {0, 1, 9, 10, 246, 247, 254, 255};
     const int64_t row = 0;
     int n;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_GATHER, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_GATHER, &n);
     (void)state;
     for (int i = 0; i < 288; i++) values[i] = (uint8_t)(i * 5 + 3) & 0xfe;
     for (int place = 0; place < 9 + 288; place += place < 9 ? 1 : 13)
@@ -329,7 +329,7 @@ static void test_packed_equals_split(void **state)
         }
         problem.u.gather.table = (EngTable){format, DIMS, ROWS, moved, NULL};
         int n;
-        const EngKernel *const *kernels = eng_kernels(ENG_OP_GATHER, &n);
+        const EngKernel *const *kernels = cpu_kernels(ENG_OP_GATHER, &n);
         for (int k = 0; k < n; k++) {
             args.u.gather.out = got;
             memset(got, 0, sizeof got);
@@ -361,7 +361,7 @@ static void test_far_rows(void **state)
         EngArgs args = {.u.gather = {ids, 3, got, NULL}};
         EngGatherArgs oracle = {ids, 3, want, NULL};
         int n;
-        const EngKernel *const *kernels = eng_kernels(ENG_OP_GATHER, &n);
+        const EngKernel *const *kernels = cpu_kernels(ENG_OP_GATHER, &n);
         eng_ref_gather(&problem.u.gather, &oracle);
         assert_true(want[0] != want[256] && want[256] != want[512]);
         for (int k = 0; k < n; k++)

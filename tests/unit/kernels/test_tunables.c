@@ -50,7 +50,7 @@ static void test_gather(void **unused)
     (void)unused;
     static const int64_t tokens[] = {1, 2, 13, MAX_TOKENS};
     int n, tuned = 0;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_GATHER, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_GATHER, &n);
     fill();
     for (int k = 0; k < n; k++) {
         const EngTunable *t = kernels[k]->tunables;
@@ -94,7 +94,7 @@ static void compare_settings(EngOp op, const char *setting, EngProblem problem, 
                              void *out, size_t bytes)
 {
     int n, tuned = 0;
-    const EngKernel *const *kernels = eng_kernels(op, &n);
+    const EngKernel *const *kernels = cpu_kernels(op, &n);
     uint8_t *plain = malloc(bytes);
     assert_non_null(plain);
     for (int k = 0; k < n; k++) {
