@@ -24,7 +24,7 @@ expect() {
 
 # ---- a search ----
 shape=(-a preset=tiny -a corpus=synthetic -a tokens=8)
-few=("${shape[@]}" -a threads=1 
+few=("${shape[@]}" -a threads=1 -a pages=2m 
      -a variant=naive,portable@burst=4,portable@burst=12@ahead=24,portable@ahead=2,portable@burst=8)
 first=$("$engram" tune gather "${few[@]}" --budget=0 2>"$work/log") || fail "tune: exit $?: $(cat "$work/log")"
 has "$first" '^gather: 5 candidates \(0 cannot run here\), judged by cpu time$'
@@ -50,7 +50,7 @@ expect 0 '^gather .*portable@' run gather "${shape[@]}" -a variant=portable@burs
 # ---- cut short, then on ----
 more=("${shape[@]}" -a threads=1)
 cut=$("$engram" tune hash "${more[@]}" --budget=0.001 2>/dev/null) && fail "tune without an answer: exit 0"
-has "$cut" '^complete=0 ceiling=0.001s: the budget ended the search after 0 of [12] stages, with ([0-9]+) of [0-9]+ candidates left; the same command goes on'
+has "$cut" '^complete=0 ceiling=0.001s: the budget ended the search after 0 of [1-9] stages, with ([0-9]+) of [0-9]+ candidates left; the same command goes on'
 for budget in 0.4 0.8 60; do
     last=$("$engram" tune hash "${more[@]}" --budget=$budget 2>/dev/null)
     has "$last" '^complete=[01]'
@@ -98,6 +98,8 @@ printf '[1, 2, 3]\n' >"$work/short.jsonl"
 expect 6 'short.jsonl: 3 tokens are fewer than a batch of 64' audit "$work/short.jsonl" --preset=tiny
 printf '[9999]\n' >"$work/high.jsonl"
 expect 6 'id 9999 is not in' audit "$work/high.jsonl" --preset=tiny
+echo words >"$work/notes.txt"
+expect 1 'notes.txt: the name does not tell the format; give --read=raw' audit "$work/notes.txt" --preset=tiny
 expect 1 'audit: name a file' audit
 expect 1 '--format=xml' audit x.jsonl --preset=tiny --format=xml
 expect 1 '--read=csv' audit "$work/short.jsonl" --preset=tiny --read=csv
