@@ -4,6 +4,7 @@
 #include <engram/kernels.h>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/cuda/cuda.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 
 #define MAX_PER_OP 128
 
-static const EngKernel *const *const g_backends[] = {eng_cpu_kernels};
+static const EngKernel *const *const g_backends[] = {eng_cpu_kernels, eng_cuda_kernels};
 
 static const char *const g_ops[ENG_OP_COUNT] = {
     [ENG_OP_HASH] = "hash", [ENG_OP_GATHER] = "gather", [ENG_OP_PROJECT] = "project",

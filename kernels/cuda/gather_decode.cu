@@ -302,12 +302,12 @@ EngStatus eng_cuda_gather(const EngGatherProblem *problem, const EngGatherArgs *
                              : (uint64_t)table->row_dims * (coding == CODING_F32    ? 4
                                                             : coding == CODING_BF16 ? 2
                                                                                     : 1);
-    GatherKernel kernel = choose(&job, row_bytes, coding, problem->out, &bytes);
-    if (!kernel) return ENG_FAIL(err, ENG_UNSUPPORTED, "gather: buffers of odd alignment");
+    GatherKernel gather_kernel = choose(&job, row_bytes, coding, problem->out, &bytes);
+    if (!gather_kernel) return ENG_FAIL(err, ENG_UNSUPPORTED, "gather: buffers of odd alignment");
     job.loads = (uint32_t)(row_bytes / (uint64_t)bytes);
     unsigned blocks;
     status = cut(grid, &job, &blocks, err);
     if (status) return status;
-    ENG_LAUNCH(kernel, dim3(blocks), dim3(THREADS), 0, stream, job);
+    ENG_LAUNCH(gather_kernel, dim3(blocks), dim3(THREADS), 0, stream, job);
     return eng_cuda_check(cudaGetLastError(), "gather", err);
 }

@@ -10,7 +10,9 @@
 #include "kernels/cuda/errors.cuh"
 #include "kernels/cuda/launch.cuh"
 
-#include <new>
+extern "C" {
+#include "base/mem.h"
+}
 
 #define TILE    16
 #define THREADS 256
@@ -119,22 +121,21 @@ static void fill(const EngAddress *address, EngCudaHash *hash, HashColumn *colum
 
 EngStatus eng_cuda_hash_create(const EngAddress *address, EngCudaHash **out, EngErr *err)
 {
-    int n = address->n_layers * address->n_columns;
-    size_t bytes = (size_t)n * sizeof(HashColumn);
-    EngStatus status = ENG_NO_MEMORY;
-    EngCudaHash *hash = new (std::nothrow) EngCudaHash();
-    HashColumn *columns = new (std::nothrow) HashColumn[(size_t)n];
-    if (!hash || !columns) {
-        ENG_FAIL(err, status, "hash: constants of %d columns", n);
-        goto done;
-    }
+    size_t n = (size_t)address->n_layers * (size_t)address->n_columns;
+    size_t bytes = n * sizeof(HashColumn);
+    EngCudaHash *hash = NULL;
+    HashColumn *columns = NULL;
+    EngStatus status = eng_alloc_or((void **)&hash, 1, sizeof *hash, "hash: constants", err);
+    if (!status)
+        status = eng_alloc_or((void **)&columns, n, sizeof *columns, "hash: constants", err);
+    if (status) goto done;
     fill(address, hash, columns);
     status = eng_cuda_check(cudaMalloc((void **)&hash->columns, bytes), "hash: constants", err);
     if (status) goto done;
     status = eng_cuda_check(cudaMemcpy(hash->columns, columns, bytes, cudaMemcpyHostToDevice),
                             "hash: constants", err);
 done:
-    delete[] columns;
+    eng_free(columns);
     if (status) {
         eng_cuda_hash_destroy(hash);
         hash = NULL;
@@ -146,7 +147,7 @@ done:
 void eng_cuda_hash_destroy(EngCudaHash *hash)
 {
     if (hash) cudaFree(hash->columns);
-    delete hash;
+    eng_free(hash);
 }
 
 EngStatus eng_cuda_hash(const EngCudaHash *hash, const EngHashArgs *args, EngCudaStream *stream,

@@ -17,6 +17,7 @@ extern "C" {
 #include <jansson.h>
 
 #include "base/digest.h"
+#include "base/mem.h"
 #include "base/rng.h"
 #include "kernels/address/preset.h"
 #include "kernels/cuda/device.h"
@@ -439,6 +440,108 @@ void test_gate_shapes(void **)
                 number++;
 }
 
+/* ---- the variants of the registry ---- */
+
+/* create, run, destroy, as the harness does; every allocation that fails is an error, not a leak.
+ */
+void run_variant(EngOp op, const char *name, const EngProblem &problem, const EngArgs &args)
+{
+    const EngKernel *kernel = eng_kernel_find(op, name);
+    assert_non_null(kernel);
+    assert_int_equal(kernel->backend, ENG_CUDA);
+    ok(kernel->supports(&problem, &g_err));
+    void *state = nullptr;
+    for (uint64_t nth = 1;; nth++) {
+        uint64_t blocks = eng_mem_live_blocks();
+        eng_mem_fail_at(nth);
+        EngStatus status = kernel->create(&problem, &state, &g_err);
+        eng_mem_fail_at(0);
+        if (!status) break;
+        assert_int_equal(status, ENG_NO_MEMORY);
+        assert_null(state);
+        assert_int_equal(eng_mem_live_blocks(), blocks);
+    }
+    ok(kernel->run(state, &problem, &args, &g_err));
+    kernel->destroy(state);
+    no_faults(name);
+}
+
+void test_variants(void **)
+{
+    EngAddress address = address_of("tiny");
+    EngRng rng;
+    EngProblem problem = {};
+    EngArgs args = {};
+    eng_rng_seed(&rng, 5);
+    fresh_device(1);
+    const int32_t ids[3] = {1, 5, 9};
+    size_t per_token = (size_t)(address.n_layers * address.n_columns);
+    int64_t want_rows[3 * ENG_MAX_LAYERS * 8];
+    int64_t *rows = static_cast<int64_t *>(allocate(3 * per_token * sizeof(int64_t)));
+    problem.op = ENG_OP_HASH, problem.u.hash = {&address, 3};
+    args.u.hash = {upload(ids, 3), 3, 3, nullptr, 0, nullptr, rows};
+    run_variant(ENG_OP_HASH, "cuda_reciprocal", problem, args);
+    EngHashArgs oracle = {ids, 3, 3, nullptr, 0, nullptr, want_rows};
+    eng_ref_hash(&address, &oracle);
+    assert_memory_equal(download(rows, 3 * per_token).data(), want_rows,
+                        3 * per_token * sizeof(int64_t));
+
+    HostTable host = random_table(&rng, ENG_ROW_INT4, 64, address.rows[0]);
+    float want[3 * 8 * 64], *out = static_cast<float *>(allocate(sizeof want));
+    size_t n = (size_t)(3 * address.n_columns * 64);
+    problem = {}, args = {};
+    problem.op = ENG_OP_GATHER, problem.tuned[0] = 4, problem.tuned[1] = 1;
+    problem.u.gather = {upload_table(host), address.n_columns, 3, ENG_F32};
+    args.u.gather = {rows, (int64_t)per_token, out, nullptr};
+    run_variant(ENG_OP_GATHER, "cuda_decode", problem, args);
+    EngGatherProblem on_host = {host.table, address.n_columns, 3, ENG_F32};
+    EngGatherArgs gather = {want_rows, (int64_t)per_token, want, nullptr};
+    eng_ref_gather(&on_host, &gather);
+    EngComparison residual;
+    eng_compare_bits(&residual, ENG_F32, download(out, n).data(), want, (int64_t)n);
+    assert_residual(residual, "cuda_decode", 64);
+
+    std::vector<uint16_t> weights = random_bf16(&rng, 64, 1), x = random_bf16(&rng, 3 * 64, 1);
+    std::vector<uint16_t> kv = random_bf16(&rng, 3 * 96, 1);
+    problem = {}, args = {};
+    problem.op = ENG_OP_GATE;
+    problem.u.gate = {3, 2, 32, ENG_GATE_SIGN, 1e-20f, upload(weights), upload(weights)};
+    uint16_t *streams = upload(x);
+    args.u.gate = {streams, streams, upload(kv), nullptr, nullptr, nullptr};
+    run_variant(ENG_OP_GATE, "cuda_onepass", problem, args);
+    std::vector<uint16_t> got = download(streams, x.size());
+    EngGateProblem gate = {3, 2, 32, ENG_GATE_SIGN, 1e-20f, weights.data(), weights.data()};
+    EngGateArgs gate_args = {x.data(), got.data(), kv.data(), nullptr, nullptr, nullptr};
+    eng_residual_start(&residual);
+    for (int t = 0; t < 3; t++)
+        eng_ref_gate_check_token(&gate, &gate_args, t, &residual, nullptr, nullptr);
+    assert_residual(residual, "cuda_onepass", 32);
+}
+
+/* Host memory where the device's is wanted is an error of the caller, not of the device. */
+void test_variants_refuse_host_memory(void **)
+{
+    EngRng rng;
+    EngProblem problem = {};
+    void *state = nullptr;
+    eng_rng_seed(&rng, 5);
+    fresh_device(1);
+    HostTable host = random_table(&rng, ENG_ROW_FP8, 64, 9);
+    problem.op = ENG_OP_GATHER, problem.u.gather = {host.table, 2, 2, ENG_F32};
+    const EngKernel *kernel = eng_kernel_find(ENG_OP_GATHER, "cuda_decode");
+    assert_int_equal(kernel->create(&problem, &state, &g_err), ENG_USAGE);
+    assert_non_null(strstr(g_err.text, "the table"));
+    problem.u.gather.table = upload_table(host);
+    ok(kernel->create(&problem, &state, &g_err));
+    int64_t rows[4] = {0};
+    float out[2 * 2 * 64];
+    EngArgs args = {};
+    args.u.gather = {rows, 2, out, nullptr};
+    assert_int_equal(kernel->run(state, &problem, &args, &g_err), ENG_USAGE);
+    kernel->destroy(state);
+    no_faults("refusals");
+}
+
 /* ---- a step as serving runs it ---- */
 
 /* Hash on the main stream; the rows fetched by a side stream from a pinned table; joined, captured
@@ -526,11 +629,18 @@ void test_replay(void **)
 int main(void)
 {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(test_hash_modes),     cmocka_unit_test(test_hash_long),
-        cmocka_unit_test(test_hash_golden),    cmocka_unit_test(test_gather_production),
-        cmocka_unit_test(test_gather_shapes),  cmocka_unit_test(test_gather_far),
-        cmocka_unit_test(test_gather_refuses), cmocka_unit_test(test_gate_production),
-        cmocka_unit_test(test_gate_shapes),    cmocka_unit_test(test_replay),
+        cmocka_unit_test(test_hash_modes),
+        cmocka_unit_test(test_hash_long),
+        cmocka_unit_test(test_hash_golden),
+        cmocka_unit_test(test_gather_production),
+        cmocka_unit_test(test_gather_shapes),
+        cmocka_unit_test(test_gather_far),
+        cmocka_unit_test(test_gather_refuses),
+        cmocka_unit_test(test_gate_production),
+        cmocka_unit_test(test_gate_shapes),
+        cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_variants_refuse_host_memory),
+        cmocka_unit_test(test_replay),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
