@@ -1,0 +1,78 @@
+/* Byte ledger: what a deployment holds where, line by line, so that nothing is forgotten (scales,
+ * staging, copies) and nothing is counted as parameters times bytes. Tables come from the
+ * addressing of a preset, weights and caches from shapes of tensors. All figures are of the fullest
+ * device and the fullest host.
+ */
+#ifndef ENG_SIM_PLANNER_LEDGER_H
+#define ENG_SIM_PLANNER_LEDGER_H
+
+#include <stdint.h>
+
+#include "base/str.h"
+#include "kernels/address/preset.h"
+
+#define ENG_LEDGER_MAX_LINES 96
+
+typedef enum EngPlace { ENG_PLACE_DEVICE = 0, ENG_PLACE_HOST, ENG_PLACE_COUNT } EngPlace;
+
+/* One tensor as a file's header gives it, or `count` equal ones. */
+typedef struct EngTensorShape {
+    const char *name;
+    int bits; /* of an element: 4, 8, 16, 32 */
+    int n_dims;
+    int64_t dims[4];
+    int64_t count; /* 0: 1 */
+    int split;     /* ranks that share it; 0 and 1: each holds all of it */
+} EngTensorShape;
+
+typedef struct EngLedgerLine {
+    char name[64];
+    int layer; /* of the model, from 0; -1: none */
+    EngPlace place;
+    uint64_t bytes;
+    bool pinned;
+} EngLedgerLine;
+
+typedef struct EngLedgerInput {
+    const EngPreset *preset;
+    EngRowFormat format; /* of the tables; ENG_ROW_FP8 for those published */
+    EngPlace tables;
+    int shards;             /* devices or hosts that share each table, by ranges of rows */
+    bool scales_everywhere; /* every holder has all scales, so that only values travel */
+    int numa_copies;        /* host: copies on each host; device: 1 */
+    int replicas;           /* instances on a holder that share nothing */
+    bool pinned;            /* host tables */
+    int64_t batch_tokens;   /* the largest batch, for staging */
+    int staging_buffers;    /* of raw rows: 2 to fetch one layer while another is read */
+    const EngTensorShape *weights, *kv; /* kv: of one token of context */
+    int n_weights, n_kv;
+    int64_t kv_tokens;
+    const EngLedgerLine *reserves; /* whatever else is known: graphs, indexer buffers */
+    int n_reserves;
+    uint64_t capacity[ENG_PLACE_COUNT]; /* usable bytes; 0: not asked */
+    uint64_t pin_limit;                 /* of the host; 0: not asked */
+} EngLedgerInput;
+
+typedef struct EngLedger {
+    int n;
+    EngLedgerLine lines[ENG_LEDGER_MAX_LINES];
+    uint64_t total[ENG_PLACE_COUNT], pinned;
+    uint64_t table_bytes; /* of all tables once, scales included */
+    uint64_t kv_per_token;
+    uint64_t capacity[ENG_PLACE_COUNT], pin_limit;
+} EngLedger;
+
+/* ENG_USAGE: counts below 1, more shards than rows, a shape without elements; ENG_UNSUPPORTED:
+ * sizes beyond 64 bits, too many lines. */
+EngStatus eng_ledger_build(const EngLedgerInput *input, EngLedger *ledger, EngErr *err);
+
+EngStatus eng_tensor_bytes(const EngTensorShape *shape, uint64_t *bytes, EngErr *err);
+
+/* What is left of a capacity; negative: it does not fit. */
+int64_t eng_ledger_left(const EngLedger *ledger, EngPlace place);
+bool eng_ledger_fits(const EngLedger *ledger); /* every capacity and limit that was asked */
+
+/* The lines, their sums, and for what does not fit by how much and which lines are largest. */
+void eng_ledger_print(const EngLedger *ledger, EngStr *out);
+
+#endif

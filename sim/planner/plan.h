@@ -1,0 +1,45 @@
+/* The plan of one step: rows of each Engram layer, their gather time through a path of tiers, the
+ * window before the layer, and the stall; with a verdict that is explained term by term. Means
+ * only: nothing here says how a tail behaves.
+ */
+#ifndef ENG_SIM_PLANNER_PLAN_H
+#define ENG_SIM_PLANNER_PLAN_H
+
+#include "base/str.h"
+#include "kernels/address/preset.h"
+#include "sim/planner/gather.h"
+#include "sim/timeline/window.h"
+
+typedef struct EngPlanInput {
+    const EngPreset *preset;
+    EngRowFormat format;
+    const EngTier *path[ENG_MAX_STAGES]; /* from the rows to who reads them */
+    int n_path;
+    double tokens;       /* of the step; speculation: streams x (drafted + 1) */
+    double unique, hits; /* share of rows left by deduplication; of these, share that caches hold */
+    const double *layers; /* [n_layers] s of each backbone layer, from measurements or given */
+    int n_layers;
+    double scheduling, hash, issue; /* s */
+    EngInterference interference;
+} EngPlanInput;
+
+typedef struct EngPlan {
+    int n;
+    int layers[ENG_MAX_LAYERS]; /* of the model, from 0 */
+    EngGather gathers[ENG_MAX_LAYERS];
+    EngFetch fetches[ENG_MAX_LAYERS];
+    double rows, looked_up;   /* per layer: read, and before deduplication and caches */
+    double hash, step, added; /* s; step: without stalls */
+} EngPlan;
+
+/* ENG_USAGE: shares outside [0, 1], fewer layer times than the deepest Engram layer needs;
+ * ENG_UNSUPPORTED: a value of a tier that nobody gave. */
+EngStatus eng_plan_step(const EngPlanInput *input, EngPlan *plan, EngErr *err);
+bool eng_plan_hidden(const EngPlan *plan); /* nothing is added to the step */
+void eng_plan_print(const EngPlan *plan, EngStr *out);
+
+/* Distinct rows of a head of `rows` that `ngrams` distinct n-grams touch: rows (1 - exp(-U / M)).
+ */
+double eng_rows_touched(double rows, double ngrams);
+
+#endif

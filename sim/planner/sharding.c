@@ -1,0 +1,53 @@
+/* Sharding schemes; see sharding.h. */
+#include "sim/planner/sharding.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#define BF16_BYTES 2
+
+const char *eng_sharding_name(EngSharding scheme)
+{
+    static const char *const names[ENG_SHARD_COUNT] = {"all-reduce", "all-gather", "all-to-all",
+                                                       "heads"};
+    return (unsigned)scheme < ENG_SHARD_COUNT ? names[scheme] : NULL;
+}
+
+EngStatus eng_shard_bytes(EngSharding scheme, const EngShardShape *s, double *bytes, EngErr *err)
+{
+    if (s->ranks < 1 || !(s->tokens >= 0) || s->columns < 1 || s->row_dims < 1 ||
+        !(s->row_bytes > 0))
+        return ENG_FAIL(err, ENG_USAGE, "sharding: %d ranks, %g tokens, %d columns of %d dims",
+                        s->ranks, s->tokens, s->columns, s->row_dims);
+    double others = (double)(s->ranks - 1) / s->ranks, rows = s->tokens * s->columns;
+    switch (scheme) {
+    case ENG_SHARD_ALL_REDUCE:
+        *bytes = 2 * others * rows * s->row_dims * BF16_BYTES;
+        return ENG_OK;
+    case ENG_SHARD_ALL_GATHER:
+        *bytes = others * rows * s->row_bytes;
+        return ENG_OK;
+    case ENG_SHARD_ALL_TO_ALL:
+        if (!(s->unique > 0 && s->unique <= 1))
+            return ENG_FAIL(err, ENG_USAGE, "sharding: a unique share of %g", s->unique);
+        *bytes = others * rows / s->ranks * s->row_bytes * s->unique;
+        return ENG_OK;
+    case ENG_SHARD_HEADS:
+        *bytes = 2 * others * s->tokens * (double)s->projected * BF16_BYTES;
+        return ENG_OK;
+    default:
+        return ENG_FAIL(err, ENG_USAGE, "sharding: no scheme %d", (int)scheme);
+    }
+}
+
+double eng_shard_largest_load(int columns, int ranks, double tokens)
+{
+    double mean = tokens * columns / ranks;
+    if (columns % ranks == 0) return mean;
+    return mean + sqrt(2 * mean * log(ranks));
+}
+
+double eng_cost_per_million(double price_per_hour, double tokens_per_s)
+{
+    return price_per_hour / (3600 * tokens_per_s) * 1e6;
+}

@@ -1,0 +1,38 @@
+/* Traffic and balance of a table that ranks share, and what a token costs. */
+#ifndef ENG_SIM_PLANNER_SHARDING_H
+#define ENG_SIM_PLANNER_SHARDING_H
+
+#include <stdint.h>
+#include <engram/status.h>
+
+typedef enum EngSharding {
+    ENG_SHARD_ALL_REDUCE = 0, /* row ranges; decoded rows of all ranks are summed (the reference) */
+    ENG_SHARD_ALL_GATHER,     /* raw rows and scales to ranks that hold the same tokens */
+    ENG_SHARD_ALL_TO_ALL,     /* the same to ranks that hold different tokens */
+    ENG_SHARD_HEADS,          /* heads; the products with wkv are summed */
+    ENG_SHARD_COUNT
+} EngSharding;
+
+typedef struct EngShardShape {
+    int ranks;
+    double tokens;         /* of a step, over all ranks */
+    int columns, row_dims; /* rows of a token, values of a row */
+    double row_bytes;      /* raw, scales included */
+    int64_t projected;     /* outputs of wkv: (streams + 1) x hidden */
+    double unique;         /* share of rows left after deduplication, ALL_TO_ALL only */
+} EngShardShape;
+
+/* Bytes that each rank receives per layer. ENG_USAGE: fewer than 1 rank, shares outside (0, 1]. */
+EngStatus eng_shard_bytes(EngSharding scheme, const EngShardShape *shape, double *bytes,
+                          EngErr *err);
+const char *eng_sharding_name(EngSharding scheme);
+
+/* Rows that the fullest of `ranks` shards reads: exactly an equal part when ranks divide the
+ * columns, since a range of rows is then a set of columns; otherwise the expected largest of so
+ * many random loads, m + sqrt(2 m ln ranks) with mean m. */
+double eng_shard_largest_load(int columns, int ranks, double tokens);
+
+/* Price of a million tokens, in the currency of the hourly price. */
+double eng_cost_per_million(double price_per_hour, double tokens_per_s);
+
+#endif

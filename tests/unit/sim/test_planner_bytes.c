@@ -1,0 +1,413 @@
+/* Ledgers, sharding, cost and whole plans against figures known from outside. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "sim/planner/ledger.h"
+#include "sim/planner/plan.h"
+#include "sim/planner/sharding.h"
+
+#define GIB       0x1p30
+#define LENGTH(a) (int)(sizeof(a) / sizeof *(a))
+
+static void assert_near(double got, double want, double within, const char *what)
+{
+    if (!(fabs(got - want) <= within)) fail_msg("%s: %.9g, not %.9g", what, got, want);
+}
+
+static EngPreset preset_of(const char *name)
+{
+    EngErr err = {0};
+    EngPreset preset;
+    if (eng_preset_find(name, &preset, &err)) fail_msg("%s", err.text);
+    return preset;
+}
+
+static EngLedgerInput input_of(const EngPreset *preset)
+{
+    return (EngLedgerInput){.preset = preset,
+                            .format = ENG_ROW_FP8,
+                            .tables = ENG_PLACE_DEVICE,
+                            .shards = 1,
+                            .numa_copies = 1,
+                            .replicas = 1,
+                            .batch_tokens = 128,
+                            .staging_buffers = 2};
+}
+
+static EngLedger build(const EngLedgerInput *input)
+{
+    EngErr err = {0};
+    EngLedger ledger;
+    if (eng_ledger_build(input, &ledger, &err)) fail_msg("%s", err.text);
+    return ledger;
+}
+
+/* Bytes of the lines whose name begins so; layer -2: any. */
+static double bytes_of(const EngLedger *ledger, const char *name, int layer)
+{
+    double sum = 0;
+    for (int i = 0; i < ledger->n; i++)
+        if (!strncmp(ledger->lines[i].name, name, strlen(name)) &&
+            (layer == -2 || ledger->lines[i].layer == layer))
+            sum += (double)ledger->lines[i].bytes;
+    return sum;
+}
+
+static void test_tables(void **state)
+{
+    (void)state;
+    EngPreset preset = preset_of("v41-flash");
+    EngLedgerInput input = input_of(&preset);
+    EngLedger whole = build(&input);
+    assert_int_equal(whole.table_bytes, 768022850ull * 264);
+    assert_near((double)whole.table_bytes / 1e9, 202.758, 5e-4, "tables, GB");
+    assert_near((double)whole.table_bytes / GIB, 188.83, 5e-3, "tables, GiB");
+    assert_near(bytes_of(&whole, "table values", -2), 768022850.0 * 256, 0, "values");
+    for (int l = 0; l < 2; l++) {
+        int layer = preset.address.layer_ids[l];
+        assert_near(bytes_of(&whole, "table scales", layer),
+                    bytes_of(&whole, "table values", layer) / 32, 0, "scales are values / 32");
+    }
+    /* One rank of four: 47.2 GiB of both tables; 23.6 are those of one. */
+    input.shards = 4;
+    EngLedger rank = build(&input);
+    assert_near(bytes_of(&rank, "table", -2) / GIB, 47.208, 5e-4, "rank at TP4");
+    assert_near(bytes_of(&rank, "table", 1) / GIB, 23.604, 2e-3, "one table of it");
+    assert_true(bytes_of(&rank, "table", 14) > bytes_of(&rank, "table", 1));
+    assert_int_equal(rank.table_bytes, whole.table_bytes);
+    /* All scales on each of four ranks: 6.1 GB instead of a quarter. */
+    input.scales_everywhere = true;
+    EngLedger scales = build(&input);
+    assert_near(bytes_of(&scales, "table scales", -2) / 1e9, 6.144, 5e-4, "scales everywhere");
+    assert_near(bytes_of(&scales, "table values", -2), bytes_of(&rank, "table values", -2), 0,
+                "values stay shared");
+}
+
+static void test_host_copies(void **state)
+{
+    (void)state;
+    EngPreset preset = preset_of("v41-flash");
+    EngLedgerInput input = input_of(&preset);
+    input.tables = ENG_PLACE_HOST;
+    input.pinned = true;
+    input.numa_copies = 2;
+    input.capacity[ENG_PLACE_HOST] = 512000000000ull;
+    EngLedger ledger = build(&input);
+    assert_near(bytes_of(&ledger, "table", -2) / GIB, 2 * 188.83, 0.01, "a copy for each node");
+    assert_true(eng_ledger_fits(&ledger));
+    input.pin_limit = 307000000000ull; /* of a driver that was met */
+    ledger = build(&input);
+    assert_true(eng_ledger_left(&ledger, ENG_PLACE_HOST) > 0);
+    assert_false(eng_ledger_fits(&ledger));
+    EngStr out = {0};
+    eng_ledger_print(&ledger, &out);
+    assert_non_null(strstr(out.text, "pinned"));
+    eng_str_free(&out);
+    /* 196.6 GB of values fit 200 GB, with their scales they do not. */
+    input.numa_copies = 1;
+    input.capacity[ENG_PLACE_HOST] = 200000000000ull;
+    ledger = build(&input);
+    assert_true(bytes_of(&ledger, "table values", -2) < 200e9);
+    assert_false(eng_ledger_fits(&ledger));
+    /* Staging: 2 buffers of raw rows on the host; decoded rows and numbers on the device. */
+    assert_near(bytes_of(&ledger, "staging", -2), 2.0 * 128 * 24 * 264, 0, "staging");
+    assert_near(bytes_of(&ledger, "decoded", -2), 128.0 * 12288, 0, "decoded");
+    assert_near(bytes_of(&ledger, "row numbers", -2), 8.0 * 128 * 24, 0, "row numbers");
+    assert_near(2 * 24 * 264, 12672, 0, "bytes of a token");
+}
+
+/* Weights: 256 GiB over the ranks and 17.2 GiB on each is what a public plan fits. */
+static void test_weights_and_cache(void **state)
+{
+    (void)state;
+    static const struct {
+        int ranks;
+        double gib;
+    } fitted[] = {{2, 145.2}, {4, 81.2}, {8, 49.2}};
+    EngPreset preset = preset_of("v41-flash");
+    for (int i = 0; i < LENGTH(fitted); i++) {
+        EngTensorShape weights[] = {
+            {.name = "experts",
+             .bits = 4,
+             .n_dims = 2,
+             .dims = {16384, 32768},
+             .count = 1024,
+             .split = fitted[i].ranks},
+            {.name = "others", .bits = 16, .n_dims = 1, .dims = {9234179687}},
+        };
+        EngTensorShape kv = {.name = "latents", .bits = 8, .n_dims = 1, .dims = {576}, .count = 61};
+        EngLedgerLine reserves[] = {
+            {.name = "indexer buffer", .layer = -1, .bytes = 32ull << 30},
+            {.name = "graphs", .layer = -1, .bytes = 22ull << 30},
+        };
+        EngLedgerInput input = input_of(&preset);
+        input.tables = ENG_PLACE_HOST;
+        input.weights = weights;
+        input.n_weights = 2;
+        input.kv = &kv;
+        input.n_kv = 1;
+        input.kv_tokens = 1000;
+        input.capacity[ENG_PLACE_DEVICE] = 192000000000ull;
+        EngLedger ledger = build(&input);
+        assert_near((bytes_of(&ledger, "experts", -2) + bytes_of(&ledger, "others", -2)) / GIB,
+                    fitted[i].gib, 0.01, "weights of a rank");
+        assert_int_equal(ledger.kv_per_token, 576 * 61);
+        assert_near(bytes_of(&ledger, "cache of latents", -2), 1000.0 * 576 * 61, 0, "cache");
+        assert_true(eng_ledger_fits(&ledger));
+        /* Room for context that the plan names is room there is, and no more. */
+        input.kv_tokens += eng_ledger_left(&ledger, ENG_PLACE_DEVICE) / (576 * 61);
+        ledger = build(&input);
+        assert_true(eng_ledger_fits(&ledger));
+        input.kv_tokens++;
+        ledger = build(&input);
+        assert_false(eng_ledger_fits(&ledger));
+        input.kv_tokens = 0;
+        input.reserves = reserves;
+        input.n_reserves = 2;
+        ledger = build(&input);
+        assert_int_equal(eng_ledger_fits(&ledger), fitted[i].ranks > 2);
+        EngStr out = {0};
+        eng_ledger_print(&ledger, &out);
+        assert_true((strstr(out.text, "does not fit") != NULL) == (fitted[i].ranks == 2));
+        assert_non_null(strstr(out.text, "indexer buffer"));
+        if (fitted[i].ranks == 2) assert_non_null(strstr(out.text, "largest line is experts"));
+        eng_str_free(&out);
+    }
+}
+
+static void check_refused(const EngLedgerInput *input, EngStatus want, const char *says)
+{
+    EngErr err = {0};
+    EngLedger ledger;
+    assert_int_equal(eng_ledger_build(input, &ledger, &err), want);
+    if (!strstr(err.text, says)) fail_msg("\"%s\" does not say \"%s\"", err.text, says);
+}
+
+static void test_ledger_refuses(void **state)
+{
+    (void)state;
+    EngPreset preset = preset_of("tiny");
+    EngTensorShape shape = {.name = "w", .bits = 8, .n_dims = 2, .dims = {4, 0}};
+    EngLedgerInput good = input_of(&preset), bad = good;
+    (void)build(&good);
+    bad.shards = 0;
+    check_refused(&bad, ENG_USAGE, "shards");
+    bad.shards = INT32_MAX;
+    check_refused(&bad, ENG_USAGE, "shards");
+    bad = good;
+    bad.numa_copies = 2;
+    check_refused(&bad, ENG_USAGE, "NUMA");
+    bad = good;
+    bad.batch_tokens = INT64_MAX;
+    check_refused(&bad, ENG_UNSUPPORTED, "64 bits");
+    bad.batch_tokens = -5;
+    check_refused(&bad, ENG_USAGE, "batch_tokens");
+    bad = good;
+    bad.kv_tokens = -1;
+    check_refused(&bad, ENG_USAGE, "kv_tokens");
+    bad = good;
+    bad.weights = &shape;
+    bad.n_weights = 1;
+    check_refused(&bad, ENG_USAGE, "tensor w");
+    shape.dims[1] = INT64_MAX;
+    check_refused(&bad, ENG_UNSUPPORTED, "w");
+}
+
+static void test_sharding(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    double bytes[ENG_SHARD_COUNT];
+    EngShardShape s = {.ranks = 8,
+                       .tokens = 1000,
+                       .columns = 24,
+                       .row_dims = 256,
+                       .row_bytes = 264,
+                       .projected = 25600,
+                       .unique = 0.5};
+    for (int k = 0; k < ENG_SHARD_COUNT; k++)
+        assert_int_equal(eng_shard_bytes((EngSharding)k, &s, &bytes[k], &err), ENG_OK);
+    assert_near(bytes[ENG_SHARD_ALL_REDUCE], 2 * 7.0 / 8 * 1000 * 12288, 1e-3, "all-reduce");
+    assert_near(bytes[ENG_SHARD_ALL_GATHER], 7.0 / 8 * 1000 * 6336, 1e-3, "all-gather");
+    assert_near(bytes[ENG_SHARD_ALL_TO_ALL], 7.0 / 8 * 125 * 6336 * 0.5, 1e-3, "all-to-all");
+    assert_near(bytes[ENG_SHARD_HEADS], 2 * 7.0 / 8 * 1000 * 51200, 1e-3, "heads");
+    assert_near(bytes[ENG_SHARD_ALL_REDUCE] / bytes[ENG_SHARD_ALL_GATHER], 3.9, 0.05, "published");
+    s.ranks = 1;
+    for (int k = 0; k < ENG_SHARD_COUNT; k++) {
+        assert_int_equal(eng_shard_bytes((EngSharding)k, &s, &bytes[k], &err), ENG_OK);
+        assert_near(bytes[k], 0, 0, "alone");
+    }
+    s.unique = 0;
+    assert_int_equal(eng_shard_bytes(ENG_SHARD_ALL_TO_ALL, &s, bytes, &err), ENG_USAGE);
+    s.ranks = 0;
+    assert_int_equal(eng_shard_bytes(ENG_SHARD_ALL_REDUCE, &s, bytes, &err), ENG_USAGE);
+    static const int even[] = {1, 2, 3, 4, 6, 8, 12, 24};
+    for (int i = 0; i < LENGTH(even); i++)
+        assert_near(eng_shard_largest_load(24, even[i], 128), 128 * 24.0 / even[i], 0, "even");
+    assert_near(eng_shard_largest_load(24, 16, 128), 192 + sqrt(2 * 192 * log(16)), 1e-9, "uneven");
+}
+
+/* Prices published for a node of DeepSeek at $16 an hour, and rows that n-grams share. */
+static void test_cost_and_collisions(void **state)
+{
+    (void)state;
+    assert_near(eng_cost_per_million(16, 14800), 0.30, 5e-3, "output");
+    assert_near(eng_cost_per_million(16, 73700), 0.060, 5e-4, "input");
+    assert_near(eng_rows_touched(16e6, 1e6) / 1e6, 0.969, 6e-4, "1 M");
+    assert_near(eng_rows_touched(16e6, 4e6) / 4e6, 0.885, 6e-4, "4 M");
+    assert_near(eng_rows_touched(16e6, 16e6) / 16e6, 0.632, 6e-4, "16 M");
+    assert_near(eng_rows_touched(16e6, 64e6) / 16e6, 0.98, 6e-3, "64 M");
+}
+
+/* ---- plans ---- */
+
+static EngTier tier_of(const char *name, double bandwidth, double rate, double latency)
+{
+    EngTier tier = {0};
+    snprintf(tier.name, sizeof tier.name, "%s", name);
+    if (bandwidth)
+        tier.fields[ENG_TIER_BANDWIDTH] = (EngQuantity){.value = bandwidth, .origin = ENG_MEASURED};
+    if (rate)
+        tier.fields[ENG_TIER_REQUEST_RATE] = (EngQuantity){.value = rate, .origin = ENG_MEASURED};
+    tier.fields[ENG_TIER_LATENCY] = (EngQuantity){.value = latency, .origin = ENG_MEASURED};
+    return tier;
+}
+
+static EngPlan plan_of(const EngPreset *preset, const EngTier *tier, double tokens,
+                       const double *layers)
+{
+    EngErr err = {0};
+    EngPlan plan;
+    EngPlanInput input = {.preset = preset,
+                          .format = ENG_ROW_FP8_PACKED,
+                          .path = {tier},
+                          .n_path = 1,
+                          .tokens = tokens,
+                          .unique = 1,
+                          .layers = layers,
+                          .n_layers = 61};
+    if (eng_plan_step(&input, &plan, &err)) fail_msg("%s", err.text);
+    return plan;
+}
+
+/* Verdicts of the notes for a decoder of 0.8 ms a layer: at layer 1, memories and networks hide;
+ * a drive does at small batches only; layer 14 has fourteen times the window. */
+static void test_verdicts(void **state)
+{
+    (void)state;
+    EngPreset preset = preset_of("v41-flash");
+    double layers[61];
+    for (int i = 0; i < 61; i++) layers[i] = 0.8e-3;
+    EngTier link = tier_of("pcie", 53e9, 0, 1.5e-6), cxl = tier_of("cxl", 36e9, 0, 0.4e-6);
+    EngTier rdma = tier_of("nic", 0, 45e6, 4e-6), nvme = tier_of("nvme", 0, 2.5e6, 80e-6);
+    const EngTier *fast[] = {&link, &cxl, &rdma};
+    for (int i = 0; i < LENGTH(fast); i++) {
+        EngPlan plan = plan_of(&preset, fast[i], 128, layers);
+        assert_true(eng_plan_hidden(&plan));
+        assert_near(plan.added, 0, 0, "hidden");
+    }
+    EngPlan small = plan_of(&preset, &nvme, 16, layers),
+            large = plan_of(&preset, &nvme, 128, layers);
+    assert_true(eng_plan_hidden(&small));
+    assert_false(eng_plan_hidden(&large));
+    assert_near(large.fetches[0].stall, 1308.8e-6 - 800e-6, 1e-7, "stall at layer 1");
+    assert_near(large.fetches[1].stall, 0, 0, "layer 14");
+    assert_near(large.added, large.fetches[0].stall, 1e-12, "added");
+}
+
+/* The cure that a plan names cures. */
+static void test_explanations(void **state)
+{
+    (void)state;
+    EngPreset preset = preset_of("v41-flash");
+    double layers[61], factor, times, rest;
+    for (int i = 0; i < 61; i++) layers[i] = 0.1e-3;
+    EngTier nvme = tier_of("nvme", 0, 2.5e6, 80e-6);
+    EngPlan plan = plan_of(&preset, &nvme, 128, layers);
+    EngStr out = {0};
+    eng_plan_print(&plan, &out);
+    assert_non_null(strstr(out.text, "layer 1: NOT hidden"));
+    assert_non_null(strstr(out.text, "request rate"));
+    const char *cure = strstr(out.text, "hidden if nvme took");
+    assert_non_null(cure);
+    assert_int_equal(sscanf(cure, "hidden if nvme took %lf us, not %lf: %lf times its rate", &times,
+                            &rest, &factor),
+                     3);
+    nvme.fields[ENG_TIER_REQUEST_RATE].value *= factor * 1.1;
+    plan = plan_of(&preset, &nvme, 128, layers);
+    assert_near(plan.fetches[0].stall, 0, 0, "cured");
+    nvme.fields[ENG_TIER_REQUEST_RATE].value *= 0.8;
+    plan = plan_of(&preset, &nvme, 128, layers);
+    assert_true(plan.fetches[0].stall > 0);
+    eng_str_free(&out);
+    nvme.fields[ENG_TIER_LATENCY].value = 200e-6; /* more than the window: no rate helps */
+    plan = plan_of(&preset, &nvme, 128, layers);
+    out = (EngStr){0};
+    eng_plan_print(&plan, &out);
+    assert_non_null(strstr(out.text, "not hidden by any rate"));
+    eng_str_free(&out);
+}
+
+static void test_plan_shares(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    EngPreset preset = preset_of("v41-flash");
+    EngTier nvme = tier_of("nvme", 0, 2.5e6, 80e-6);
+    double layers[20] = {0};
+    EngPlan plan;
+    EngPlanInput good = {.preset = &preset,
+                         .format = ENG_ROW_FP8_PACKED,
+                         .path = {&nvme},
+                         .n_path = 1,
+                         .tokens = 1000,
+                         .unique = 0.5,
+                         .hits = 0.75,
+                         .layers = layers,
+                         .n_layers = 20,
+                         .hash = 1e-5};
+    assert_int_equal(eng_plan_step(&good, &plan, &err), ENG_OK);
+    assert_near(plan.looked_up, 24000, 0, "looked up");
+    assert_near(plan.rows, 3000, 1e-9, "read");
+    EngPlanInput bad = good;
+    bad.hits = 1;
+    assert_int_equal(eng_plan_step(&bad, &plan, &err), ENG_OK);
+    assert_near(plan.added, 0, 0, "all rows in the cache");
+    bad.hits = 1.1;
+    assert_int_equal(eng_plan_step(&bad, &plan, &err), ENG_USAGE);
+    bad = good;
+    bad.unique = 0;
+    assert_int_equal(eng_plan_step(&bad, &plan, &err), ENG_USAGE);
+    bad = good;
+    bad.tokens = NAN;
+    assert_int_equal(eng_plan_step(&bad, &plan, &err), ENG_USAGE);
+    bad = good;
+    bad.n_layers = 14; /* layer 14 is the fifteenth */
+    assert_int_equal(eng_plan_step(&bad, &plan, &err), ENG_USAGE);
+    nvme.fields[ENG_TIER_LATENCY].origin = ENG_UNKNOWN;
+    assert_int_equal(eng_plan_step(&good, &plan, &err), ENG_UNSUPPORTED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_host_copies),
+        cmocka_unit_test(test_weights_and_cache),
+        cmocka_unit_test(test_ledger_refuses),
+        cmocka_unit_test(test_sharding),
+        cmocka_unit_test(test_cost_and_collisions),
+        cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_explanations),
+        cmocka_unit_test(test_plan_shares),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
