@@ -14,7 +14,7 @@ foreach(source ${cuda_sources})
     get_filename_component(name ${source} NAME)
     set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
     add_custom_command(OUTPUT ${object}
-        COMMAND ${ENG_NVCC} -std=c++17 -O3 -lineinfo -Xcompiler -fPIC -I${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/include
+        COMMAND ${ENG_NVCC} -std=c++17 -O3 -lineinfo -Xcompiler=-fPIC,-fno-threadsafe-statics,-fno-exceptions -I${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/include
                 -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_90,code=compute_90
                 -MD -MF ${object}.d -c ${source} -o ${object}
         DEPENDS ${source} DEPFILE ${object}.d VERBATIM)
