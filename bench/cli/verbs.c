@@ -16,6 +16,7 @@ const EngVerb *const eng_verbs[] = {
     &eng_verb_status,
     &eng_verb_report,
     &eng_verb_trace,
+    &eng_verb_size,
     &eng_verb_doctor,
     &eng_verb_stream,
     &eng_verb_store,

@@ -42,6 +42,14 @@ const char *eng_tier_field_name(EngTierField field)
     return (unsigned)field < ENG_TIER_FIELD_COUNT ? g_fields[field].name : NULL;
 }
 
+const char *eng_tier_field_unit(EngTierField field)
+{
+    static const char *const units[ENG_DIM_KINDS] = {
+        [ENG_DIM_BYTES] = "B",  [ENG_DIM_BYTES_PER_S] = "B/s", [ENG_DIM_SECONDS] = "s",
+        [ENG_DIM_PER_S] = "/s", [ENG_DIM_COUNT] = "",          [ENG_DIM_RATIO] = ""};
+    return (unsigned)field < ENG_TIER_FIELD_COUNT ? units[g_fields[field].dimension] : "";
+}
+
 static int field_of(const char *name)
 {
     for (int f = 0; f < ENG_TIER_FIELD_COUNT; f++)
@@ -156,7 +164,7 @@ static EngStatus read_tier(Reader *reader, const json_t *object, EngTier *tier)
     return check_tier(reader, tier);
 }
 
-static EngStatus read_machine(Reader *reader, const json_t *root, EngMachine *machine)
+static EngStatus read_machine(Reader *reader, const json_t *root, EngMachineModel *machine)
 {
     const char *key;
     json_t *value, *tiers = json_object_get(root, "tiers");
@@ -179,10 +187,11 @@ static EngStatus read_machine(Reader *reader, const json_t *root, EngMachine *ma
     return ENG_OK;
 }
 
-EngStatus eng_machine_parse(const char *name, const char *text, EngMachine *machine, EngErr *err)
+EngStatus eng_machine_parse(const char *name, const char *text, EngMachineModel *machine,
+                            EngErr *err)
 {
     json_error_t where;
-    *machine = (EngMachine){0};
+    *machine = (EngMachineModel){0};
     snprintf(machine->name, sizeof machine->name, "%s", name);
     json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &where);
     Reader reader = {.machine = name, .err = err};
@@ -224,7 +233,7 @@ const char *const *eng_machine_names(void)
     return g_names;
 }
 
-static EngStatus open_file(const char *path, EngMachine *machine, EngErr *err)
+static EngStatus open_file(const char *path, EngMachineModel *machine, EngErr *err)
 {
     char *text;
     size_t n;
@@ -236,7 +245,7 @@ static EngStatus open_file(const char *path, EngMachine *machine, EngErr *err)
     return status;
 }
 
-EngStatus eng_machine_open(const char *name, EngMachine *machine, EngErr *err)
+EngStatus eng_machine_open(const char *name, EngMachineModel *machine, EngErr *err)
 {
     const char *const *names = eng_machine_names();
     size_t n = strlen(name);
@@ -250,7 +259,7 @@ EngStatus eng_machine_open(const char *name, EngMachine *machine, EngErr *err)
                     near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
-EngStatus eng_machine_tier(const EngMachine *machine, const char *name, const EngTier **tier,
+EngStatus eng_machine_tier(const EngMachineModel *machine, const char *name, const EngTier **tier,
                            EngErr *err)
 {
     EngStr there = {0};
@@ -278,7 +287,7 @@ EngStatus eng_tier_need(const EngTier *tier, EngTierField field, double *value, 
                     g_fields[field].example);
 }
 
-EngStatus eng_machine_assume(EngMachine *machine, const char *text, EngErr *err)
+EngStatus eng_machine_assume(EngMachineModel *machine, const char *text, EngErr *err)
 {
     char tier_name[24], field_name[32];
     int n = 0;

@@ -36,25 +36,26 @@ typedef struct EngTier {
     EngQuantity fields[ENG_TIER_FIELD_COUNT]; /* origin ENG_UNKNOWN: not given */
 } EngTier;
 
-typedef struct EngMachine {
+typedef struct EngMachineModel {
     char name[48], summary[200];
     int n_tiers;
     EngTier tiers[ENG_MAX_TIERS];
     char digest[ENG_KEY_HEX]; /* key of its canonical JSON, prose included: sources are data */
-} EngMachine;
+} EngMachineModel;
 
 /* ENG_BAD_DATA names machine, tier and field: unknown keys, a value without unit, source, date or
  * origin, zero, negative or inconsistent rates. */
-EngStatus eng_machine_parse(const char *name, const char *text, EngMachine *machine, EngErr *err);
+EngStatus eng_machine_parse(const char *name, const char *text, EngMachineModel *machine,
+                            EngErr *err);
 /* A preset's name, or the path of a file (with a '/' or ending in ".json"). Unknown: ENG_USAGE. */
-EngStatus eng_machine_open(const char *name, EngMachine *machine, EngErr *err);
+EngStatus eng_machine_open(const char *name, EngMachineModel *machine, EngErr *err);
 const char *const *eng_machine_names(void); /* NULL-terminated */
 
 /* Unknown: ENG_USAGE, naming the tiers there are. */
-EngStatus eng_machine_tier(const EngMachine *machine, const char *name, const EngTier **tier,
+EngStatus eng_machine_tier(const EngMachineModel *machine, const char *name, const EngTier **tier,
                            EngErr *err);
 /* Sets "tier.field=value unit" as assumed; a tier the machine lacks is added. ENG_USAGE. */
-EngStatus eng_machine_assume(EngMachine *machine, const char *text, EngErr *err);
+EngStatus eng_machine_assume(EngMachineModel *machine, const char *text, EngErr *err);
 
 static inline bool eng_tier_has(const EngTier *tier, EngTierField field)
 {
@@ -63,5 +64,7 @@ static inline bool eng_tier_has(const EngTier *tier, EngTierField field)
 /* ENG_UNSUPPORTED when the value is not known, saying what to assume. */
 EngStatus eng_tier_need(const EngTier *tier, EngTierField field, double *value, EngErr *err);
 const char *eng_tier_field_name(EngTierField field);
+/* What its value counts: "B", "B/s", "s", "/s", or "" for plain numbers. */
+const char *eng_tier_field_unit(EngTierField field);
 
 #endif

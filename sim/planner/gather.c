@@ -5,11 +5,11 @@
 
 #include "sim/planner/knee.h"
 
-const char *eng_term_name(EngTerm term)
+const char *eng_gather_term_name(EngGatherTerm term)
 {
-    static const char *const names[ENG_TERM_COUNT] = {"bandwidth", "request rate",
-                                                      "outstanding requests"};
-    return (unsigned)term < ENG_TERM_COUNT ? names[term] : NULL;
+    static const char *const names[ENG_GATHER_COUNT] = {"bandwidth", "request rate",
+                                                        "outstanding requests"};
+    return (unsigned)term < ENG_GATHER_COUNT ? names[term] : NULL;
 }
 
 EngRowLayout eng_row_layout(EngRowFormat format, int row_dims)
@@ -85,25 +85,25 @@ static EngStatus plan_stage(const EngTier *tier, const EngRowLayout *layout, dou
     if (!status && has_bandwidth) status = effective_bandwidth(tier, &bandwidth, err);
     if (status) return status;
     if (has_bandwidth) {
-        stage->terms[ENG_TERM_BANDWIDTH] = stage->bytes / bandwidth;
+        stage->terms[ENG_GATHER_BANDWIDTH] = stage->bytes / bandwidth;
         most = bandwidth * requests / bytes;
     }
     if (has_rate) {
         double rate = tier->fields[ENG_TIER_REQUEST_RATE].value;
-        stage->terms[ENG_TERM_REQUEST_RATE] = stage->requests / rate;
+        stage->terms[ENG_GATHER_REQUEST_RATE] = stage->requests / rate;
         most = fmin(most, rate);
     }
     stage->time = stage->requests / most;
     if (eng_tier_has(tier, ENG_TIER_OUTSTANDING)) {
         /* No more are ever under way than the gather has. */
         double under_way = fmin(tier->fields[ENG_TIER_OUTSTANDING].value, fmax(stage->requests, 1));
-        stage->terms[ENG_TERM_OUTSTANDING] = stage->requests * stage->latency / under_way;
+        stage->terms[ENG_GATHER_OUTSTANDING] = stage->requests * stage->latency / under_way;
         stage->hard = !eng_tier_has(tier, ENG_TIER_KNEE_EXPONENT);
         double exponent = stage->hard ? INFINITY : tier->fields[ENG_TIER_KNEE_EXPONENT].value;
         stage->time = stage->requests / eng_knee_rate(under_way, stage->latency, most, exponent);
     }
-    for (int t = 1; t < ENG_TERM_COUNT; t++)
-        if (stage->terms[t] > stage->terms[stage->binding]) stage->binding = (EngTerm)t;
+    for (int t = 1; t < ENG_GATHER_COUNT; t++)
+        if (stage->terms[t] > stage->terms[stage->binding]) stage->binding = (EngGatherTerm)t;
     return ENG_OK;
 }
 

@@ -15,12 +15,12 @@
 
 #define ENG_MAX_STAGES 3
 
-typedef enum EngTerm {
-    ENG_TERM_BANDWIDTH = 0,
-    ENG_TERM_REQUEST_RATE,
-    ENG_TERM_OUTSTANDING, /* requests under way over the latency */
-    ENG_TERM_COUNT
-} EngTerm;
+typedef enum EngGatherTerm {
+    ENG_GATHER_BANDWIDTH = 0,
+    ENG_GATHER_REQUEST_RATE,
+    ENG_GATHER_OUTSTANDING, /* requests under way over the latency */
+    ENG_GATHER_COUNT
+} EngGatherTerm;
 
 /* Bytes of one row as they lie in a tier. */
 typedef struct EngRowLayout {
@@ -36,10 +36,10 @@ double eng_blocks_touched(double bytes, double stride, double granule);
 
 typedef struct EngStage {
     const EngTier *tier;
-    double requests, bytes;       /* of the gather */
-    double terms[ENG_TERM_COUNT]; /* s, each limit alone; 0: not a limit */
-    double latency, time;         /* s; time: without latency */
-    EngTerm binding;
+    double requests, bytes;         /* of the gather */
+    double terms[ENG_GATHER_COUNT]; /* s, each limit alone; 0: not a limit */
+    double latency, time;           /* s; time: without latency */
+    EngGatherTerm binding;
     bool hard; /* no exponent is known: the lesser of two asymptotes, which is optimistic */
 } EngStage;
 
@@ -56,6 +56,6 @@ typedef struct EngGather {
 EngStatus eng_gather_plan(const EngTier *const *tiers, int n_tiers, const EngRowLayout *layout,
                           double rows, double issue, EngGather *gather, EngErr *err);
 
-const char *eng_term_name(EngTerm term);
+const char *eng_gather_term_name(EngGatherTerm term);
 
 #endif

@@ -63,8 +63,8 @@ static EngStatus check(const EngLedgerInput *in, EngErr *err)
                             counts[i].name, counts[i].value);
     if (in->kv_tokens < 0)
         return ENG_FAIL(err, ENG_USAGE, "ledger: kv_tokens is %" PRId64, in->kv_tokens);
-    if (in->tables == ENG_PLACE_DEVICE && in->numa_copies > 1)
-        return ENG_FAIL(err, ENG_USAGE, "ledger: %d NUMA copies of tables on devices",
+    if (in->tables != ENG_PLACE_HOST && in->numa_copies > 1)
+        return ENG_FAIL(err, ENG_USAGE, "ledger: %d NUMA copies of tables that are not on hosts",
                         in->numa_copies);
     if (eng_row_has_groups(in->format) && in->preset->row_dims % ENG_SCALE_GROUP)
         return ENG_FAIL(err, ENG_USAGE, "ledger: %s rows of %d dims, multiples of %d are possible",
@@ -99,7 +99,8 @@ static EngStatus add_tables(const EngLedgerInput *in, const EngAddress *address,
     return ENG_OK;
 }
 
-/* Raw rows on their way (pinned on the host that sends them), decoded rows and row numbers. */
+/* Raw rows on their way (pinned, unless they never leave the device), decoded rows and row numbers.
+ */
 static EngStatus add_staging(const EngLedgerInput *in, const EngAddress *address, EngLedger *ledger,
                              EngErr *err)
 {
@@ -107,8 +108,9 @@ static EngStatus add_staging(const EngLedgerInput *in, const EngAddress *address
     uint64_t dims = (uint64_t)in->preset->row_dims, replicas = (uint64_t)in->replicas;
     uint64_t raw = eng_row_value_bytes(in->format, in->preset->row_dims) +
                    eng_row_scale_bytes(in->format, in->preset->row_dims);
+    EngPlace sender = in->tables == ENG_PLACE_DEVICE ? ENG_PLACE_DEVICE : ENG_PLACE_HOST;
     EngStatus status =
-        add(ledger, "staging of raw rows", -1, in->tables, in->tables == ENG_PLACE_HOST,
+        add(ledger, "staging of raw rows", -1, sender, sender == ENG_PLACE_HOST,
             (const uint64_t[]){(uint64_t)in->staging_buffers, tokens, rows, raw, replicas}, 5, err);
     if (!status)
         status = add(ledger, "decoded rows", -1, ENG_PLACE_DEVICE, false,
@@ -195,7 +197,7 @@ bool eng_ledger_fits(const EngLedger *ledger)
 /* ---- text --------------------------------------------------------------------------------------
  */
 
-static const char *const g_places[ENG_PLACE_COUNT] = {"device", "host"};
+static const char *const g_places[ENG_PLACE_COUNT] = {"device", "host", "drive"};
 
 static void print_largest(const EngLedger *ledger, int place, EngStr *out)
 {
@@ -212,6 +214,7 @@ static void print_largest(const EngLedger *ledger, int place, EngStr *out)
 void eng_ledger_print(const EngLedger *ledger, EngStr *out)
 {
     for (int p = 0; p < ENG_PLACE_COUNT; p++) {
+        if (!ledger->total[p]) continue;
         for (int i = 0; i < ledger->n; i++) {
             const EngLedgerLine *line = &ledger->lines[i];
             char layer[24] = "";
@@ -225,7 +228,7 @@ void eng_ledger_print(const EngLedger *ledger, EngStr *out)
                        (double)ledger->total[p] / 1e9, (double)ledger->total[p] / GIB);
     }
     for (int p = 0; p < ENG_PLACE_COUNT; p++) {
-        if (!ledger->capacity[p]) continue;
+        if (!ledger->capacity[p] || !ledger->total[p]) continue;
         int64_t left = eng_ledger_left(ledger, (EngPlace)p);
         eng_str_printf(out, "%s: %.2f GiB of %.2f GiB, %s by %.2f GiB", g_places[p],
                        (double)ledger->total[p] / GIB, (double)ledger->capacity[p] / GIB,

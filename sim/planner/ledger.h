@@ -13,7 +13,12 @@
 
 #define ENG_LEDGER_MAX_LINES 96
 
-typedef enum EngPlace { ENG_PLACE_DEVICE = 0, ENG_PLACE_HOST, ENG_PLACE_COUNT } EngPlace;
+typedef enum EngPlace {
+    ENG_PLACE_DEVICE = 0,
+    ENG_PLACE_HOST,
+    ENG_PLACE_DRIVE,
+    ENG_PLACE_COUNT
+} EngPlace;
 
 /* One tensor as a file's header gives it, or `count` equal ones. */
 typedef struct EngTensorShape {
@@ -37,9 +42,9 @@ typedef struct EngLedgerInput {
     const EngPreset *preset;
     EngRowFormat format; /* of the tables; ENG_ROW_FP8 for those published */
     EngPlace tables;
-    int shards;             /* devices or hosts that share each table, by ranges of rows */
+    int shards;             /* devices, hosts or drives that share each table, by ranges of rows */
     bool scales_everywhere; /* every holder has all scales, so that only values travel */
-    int numa_copies;        /* host: copies on each host; device: 1 */
+    int numa_copies;        /* host: copies on each host; elsewhere 1 */
     int replicas;           /* instances on a holder that share nothing */
     bool pinned;            /* host tables */
     int64_t batch_tokens;   /* the largest batch, for staging */

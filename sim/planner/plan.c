@@ -12,7 +12,7 @@ double eng_rows_touched(double rows, double ngrams)
     return -rows * expm1(-ngrams / rows);
 }
 
-static EngStatus check(const EngPlanInput *in, EngErr *err)
+static EngStatus check(const EngStepInput *in, EngErr *err)
 {
     if (!(in->tokens > 0) || isinf(in->tokens))
         return ENG_FAIL(err, ENG_USAGE, "plan: %g tokens in a step", in->tokens);
@@ -23,11 +23,11 @@ static EngStatus check(const EngPlanInput *in, EngErr *err)
     return ENG_OK;
 }
 
-EngStatus eng_plan_step(const EngPlanInput *in, EngPlan *plan, EngErr *err)
+EngStatus eng_step_plan(const EngStepInput *in, EngStepPlan *plan, EngErr *err)
 {
     EngAddress address;
     EngRowLayout layout = eng_row_layout(in->format, in->preset->row_dims);
-    *plan = (EngPlan){.hash = in->hash};
+    *plan = (EngStepPlan){.hash = in->hash};
     EngStatus status = check(in, err);
     if (!status) status = eng_address_build(&in->preset->address, &address, err);
     if (status) return status;
@@ -49,7 +49,7 @@ EngStatus eng_plan_step(const EngPlanInput *in, EngPlan *plan, EngErr *err)
                             &in->interference, &plan->added, err);
 }
 
-bool eng_plan_hidden(const EngPlan *plan)
+bool eng_step_hidden(const EngStepPlan *plan)
 {
     for (int k = 0; k < plan->n; k++)
         if (plan->fetches[k].stall > 0) return false;
@@ -61,15 +61,15 @@ static void print_stage(const EngGather *gather, int i, EngStr *out)
     const EngStage *s = &gather->stages[i];
     eng_str_printf(out, "    %s: %.4g requests, %.4g MB:", s->tier->name, s->requests,
                    s->bytes / 1e6);
-    for (int t = 0; t < ENG_TERM_COUNT; t++)
+    for (int t = 0; t < ENG_GATHER_COUNT; t++)
         if (s->terms[t] > 0)
-            eng_str_printf(out, " %s %.4g us%s", eng_term_name((EngTerm)t), s->terms[t] * US,
-                           (EngTerm)t == s->binding ? " (binds)," : ",");
-    eng_str_printf(out, " together %.4g us, latency %.4g us%s\n", s->time * US, s->latency * US,
+            eng_str_printf(out, " %s %.6g us%s", eng_gather_term_name((EngGatherTerm)t),
+                           s->terms[t] * US, (EngGatherTerm)t == s->binding ? " (binds)," : ",");
+    eng_str_printf(out, " together %.6g us, latency %.6g us%s\n", s->time * US, s->latency * US,
                    s->hard ? "; no knee is known, so near it this is optimistic" : "");
 }
 
-static void print_cure(const EngPlan *plan, int k, EngStr *out)
+static void print_cure(const EngStepPlan *plan, int k, EngStr *out)
 {
     const EngGather *g = &plan->gathers[k];
     const EngStage *slow = &g->stages[g->slowest];
@@ -78,29 +78,29 @@ static void print_cure(const EngPlan *plan, int k, EngStr *out)
     double room = plan->fetches[k].window - others - (g->time - slow->time);
     if (room > 0)
         eng_str_printf(out,
-                       "    hidden if %s took %.4g us, not %.4g: %.2g times its rate, or %.3g %% "
+                       "    hidden if %s took %.6g us, not %.6g: %.2g times its rate, or %.3g %% "
                        "of the rows\n",
                        slow->tier->name, room * US, slow->time * US, slow->time / room,
                        100 * room / slow->time);
     else
         eng_str_printf(out,
                        "    not hidden by any rate: issue, latency, hash and the fetches before "
-                       "it take %.4g us more than the window\n",
+                       "it take %.6g us more than the window\n",
                        -room * US);
 }
 
-void eng_plan_print(const EngPlan *plan, EngStr *out)
+void eng_step_print(const EngStepPlan *plan, EngStr *out)
 {
     eng_str_printf(out, "rows: %.6g looked up per layer, %.6g read\n", plan->looked_up, plan->rows);
     for (int k = 0; k < plan->n; k++) {
-        const EngFetch *f = &plan->fetches[k];
+        const EngQueuedFetch *f = &plan->fetches[k];
         eng_str_printf(
-            out, "layer %d: %s: fetch %.4g us, window %.4g us, stall %.4g us, %.1f %% hidden\n",
+            out, "layer %d: %s: fetch %.6g us, window %.6g us, stall %.6g us, %.1f %% hidden\n",
             plan->layers[k], f->stall > 0 ? "NOT hidden" : "hidden", f->fetch * US, f->window * US,
             f->stall * US, 100 * f->hidden);
         for (int i = 0; i < plan->gathers[k].n_stages; i++) print_stage(&plan->gathers[k], i, out);
         if (f->stall > 0) print_cure(plan, k, out);
     }
-    eng_str_printf(out, "step: %.6g us of layers, %.4g us added (%.2f %%)\n", plan->step * US,
+    eng_str_printf(out, "step: %.6g us of layers, %.6g us added (%.2f %%)\n", plan->step * US,
                    plan->added * US, plan->step > 0 ? 100 * plan->added / plan->step : 0);
 }

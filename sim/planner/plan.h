@@ -10,7 +10,7 @@
 #include "sim/planner/gather.h"
 #include "sim/timeline/window.h"
 
-typedef struct EngPlanInput {
+typedef struct EngStepInput {
     const EngPreset *preset;
     EngRowFormat format;
     const EngTier *path[ENG_MAX_STAGES]; /* from the rows to who reads them */
@@ -20,23 +20,23 @@ typedef struct EngPlanInput {
     const double *layers; /* [n_layers] s of each backbone layer, from measurements or given */
     int n_layers;
     double scheduling, hash, issue; /* s */
-    EngInterference interference;
-} EngPlanInput;
+    EngSlowdowns interference;
+} EngStepInput;
 
-typedef struct EngPlan {
+typedef struct EngStepPlan {
     int n;
     int layers[ENG_MAX_LAYERS]; /* of the model, from 0 */
     EngGather gathers[ENG_MAX_LAYERS];
-    EngFetch fetches[ENG_MAX_LAYERS];
+    EngQueuedFetch fetches[ENG_MAX_LAYERS];
     double rows, looked_up;   /* per layer: read, and before deduplication and caches */
     double hash, step, added; /* s; step: without stalls */
-} EngPlan;
+} EngStepPlan;
 
 /* ENG_USAGE: shares outside [0, 1], fewer layer times than the deepest Engram layer needs;
  * ENG_UNSUPPORTED: a value of a tier that nobody gave. */
-EngStatus eng_plan_step(const EngPlanInput *input, EngPlan *plan, EngErr *err);
-bool eng_plan_hidden(const EngPlan *plan); /* nothing is added to the step */
-void eng_plan_print(const EngPlan *plan, EngStr *out);
+EngStatus eng_step_plan(const EngStepInput *input, EngStepPlan *plan, EngErr *err);
+bool eng_step_hidden(const EngStepPlan *plan); /* nothing is added to the step */
+void eng_step_print(const EngStepPlan *plan, EngStr *out);
 
 /* Distinct rows of a head of `rows` that `ngrams` distinct n-grams touch: rows (1 - exp(-U / M)).
  */

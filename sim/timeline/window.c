@@ -27,7 +27,7 @@ typedef struct Progress {
 
 /* Layers run until `window` of their work is done; fetches beside them, from `hash` on. */
 static void run_layers(Progress *p, double window, double fetches, double hash,
-                       const EngInterference *slower)
+                       const EngSlowdowns *slower)
 {
     while (p->computed < window) {
         bool fetching = p->time >= hash && p->fetched < fetches;
@@ -45,7 +45,7 @@ static void run_layers(Progress *p, double window, double fetches, double hash,
     }
 }
 
-EngStatus eng_queue_stalls(EngFetch *fetches, int n, double hash, const EngInterference *slower,
+EngStatus eng_queue_stalls(EngQueuedFetch *fetches, int n, double hash, const EngSlowdowns *slower,
                            double *added, EngErr *err)
 {
     Progress p = {0};
@@ -60,7 +60,7 @@ EngStatus eng_queue_stalls(EngFetch *fetches, int n, double hash, const EngInter
         total += fetches[k].fetch;
     }
     for (int k = 0; k < n; k++) {
-        EngFetch *f = &fetches[k];
+        EngQueuedFetch *f = &fetches[k];
         run_layers(&p, f->window, total, hash, slower);
         due += f->fetch;
         double wait = p.fetched < due ? fmax(0, hash - p.time) + due - p.fetched : 0;

@@ -17,19 +17,19 @@
 EngStatus eng_window(const double *layers, int n, int layer, double scheduling, double *window,
                      EngErr *err);
 
-typedef struct EngFetch {
+typedef struct EngQueuedFetch {
     double window, fetch; /* s; windows ascend */
     double stall, hidden; /* out: s, and the share of the fetch that is hidden */
-} EngFetch;
+} EngQueuedFetch;
 
-typedef struct EngInterference {
+typedef struct EngSlowdowns {
     double fetch, compute; /* slow-downs as shares, 0: none */
-} EngInterference;
+} EngSlowdowns;
 
 /* hash: s before the first fetch can start; without fetches a hash delays nothing. *added: what the
  * step gets longer, stalls and slower layers together. ENG_USAGE: negative times, windows that do
  * not ascend. */
-EngStatus eng_queue_stalls(EngFetch *fetches, int n, double hash, const EngInterference *slower,
+EngStatus eng_queue_stalls(EngQueuedFetch *fetches, int n, double hash, const EngSlowdowns *slower,
                            double *added, EngErr *err);
 
 #endif

@@ -22,7 +22,7 @@
 static void check_refused(const char *text, const char *says)
 {
     EngErr err = {0};
-    EngMachine machine;
+    EngMachineModel machine;
     EngStatus status = eng_machine_parse("m", text, &machine, &err);
     if (status != ENG_BAD_DATA) fail_msg("status %d of %s", status, text);
     if (!strstr(err.text, says)) fail_msg("\"%s\" does not say \"%s\"", err.text, says);
@@ -36,12 +36,12 @@ static void test_presets(void **state)
                                          "cxl-x8", "nvme-gen5", "rdma-400g"};
     for (size_t w = 0; w < sizeof wanted / sizeof *wanted; w++) {
         EngErr err = {0};
-        EngMachine machine;
+        EngMachineModel machine;
         if (eng_machine_open(wanted[w], &machine, &err)) fail_msg("%s", err.text);
     }
     for (const char *const *name = eng_machine_names(); *name; name++) {
         EngErr err = {0};
-        EngMachine machine;
+        EngMachineModel machine;
         if (eng_machine_open(*name, &machine, &err)) fail_msg("%s", err.text);
         assert_true(machine.n_tiers > 0);
         assert_int_equal(strlen(machine.digest), ENG_KEY_HEX - 1);
@@ -88,7 +88,7 @@ static void test_refusals(void **state)
 {
     (void)state;
     EngErr err = {0};
-    EngMachine machine;
+    EngMachineModel machine;
     assert_int_equal(eng_machine_parse("m", LATENCY(FINE), &machine, &err), ENG_OK);
     assert_true(fabs(machine.tiers[0].fields[ENG_TIER_LATENCY].value - 110e-9) < 1e-15);
     check_refused("{", "line 1");
@@ -145,7 +145,7 @@ static void test_assumptions(void **state)
 {
     (void)state;
     EngErr err = {0};
-    EngMachine machine;
+    EngMachineModel machine;
     const EngTier *tier;
     double value;
     assert_int_equal(eng_machine_open("h200", &machine, &err), ENG_OK);

@@ -281,12 +281,12 @@ static EngTier tier_of(const char *name, double bandwidth, double rate, double l
     return tier;
 }
 
-static EngPlan plan_of(const EngPreset *preset, const EngTier *tier, double tokens,
-                       const double *layers)
+static EngStepPlan plan_of(const EngPreset *preset, const EngTier *tier, double tokens,
+                           const double *layers)
 {
     EngErr err = {0};
-    EngPlan plan;
-    EngPlanInput input = {.preset = preset,
+    EngStepPlan plan;
+    EngStepInput input = {.preset = preset,
                           .format = ENG_ROW_FP8_PACKED,
                           .path = {tier},
                           .n_path = 1,
@@ -294,7 +294,7 @@ static EngPlan plan_of(const EngPreset *preset, const EngTier *tier, double toke
                           .unique = 1,
                           .layers = layers,
                           .n_layers = 61};
-    if (eng_plan_step(&input, &plan, &err)) fail_msg("%s", err.text);
+    if (eng_step_plan(&input, &plan, &err)) fail_msg("%s", err.text);
     return plan;
 }
 
@@ -310,14 +310,14 @@ static void test_verdicts(void **state)
     EngTier rdma = tier_of("nic", 0, 45e6, 4e-6), nvme = tier_of("nvme", 0, 2.5e6, 80e-6);
     const EngTier *fast[] = {&link, &cxl, &rdma};
     for (int i = 0; i < LENGTH(fast); i++) {
-        EngPlan plan = plan_of(&preset, fast[i], 128, layers);
-        assert_true(eng_plan_hidden(&plan));
+        EngStepPlan plan = plan_of(&preset, fast[i], 128, layers);
+        assert_true(eng_step_hidden(&plan));
         assert_near(plan.added, 0, 0, "hidden");
     }
-    EngPlan small = plan_of(&preset, &nvme, 16, layers),
-            large = plan_of(&preset, &nvme, 128, layers);
-    assert_true(eng_plan_hidden(&small));
-    assert_false(eng_plan_hidden(&large));
+    EngStepPlan small = plan_of(&preset, &nvme, 16, layers),
+                large = plan_of(&preset, &nvme, 128, layers);
+    assert_true(eng_step_hidden(&small));
+    assert_false(eng_step_hidden(&large));
     assert_near(large.fetches[0].stall, 1308.8e-6 - 800e-6, 1e-7, "stall at layer 1");
     assert_near(large.fetches[1].stall, 0, 0, "layer 14");
     assert_near(large.added, large.fetches[0].stall, 1e-12, "added");
@@ -331,9 +331,9 @@ static void test_explanations(void **state)
     double layers[61], factor, times, rest;
     for (int i = 0; i < 61; i++) layers[i] = 0.1e-3;
     EngTier nvme = tier_of("nvme", 0, 2.5e6, 80e-6);
-    EngPlan plan = plan_of(&preset, &nvme, 128, layers);
+    EngStepPlan plan = plan_of(&preset, &nvme, 128, layers);
     EngStr out = {0};
-    eng_plan_print(&plan, &out);
+    eng_step_print(&plan, &out);
     assert_non_null(strstr(out.text, "layer 1: NOT hidden"));
     assert_non_null(strstr(out.text, "request rate"));
     const char *cure = strstr(out.text, "hidden if nvme took");
@@ -351,7 +351,7 @@ static void test_explanations(void **state)
     nvme.fields[ENG_TIER_LATENCY].value = 200e-6; /* more than the window: no rate helps */
     plan = plan_of(&preset, &nvme, 128, layers);
     out = (EngStr){0};
-    eng_plan_print(&plan, &out);
+    eng_step_print(&plan, &out);
     assert_non_null(strstr(out.text, "not hidden by any rate"));
     eng_str_free(&out);
 }
@@ -363,8 +363,8 @@ static void test_plan_shares(void **state)
     EngPreset preset = preset_of("v41-flash");
     EngTier nvme = tier_of("nvme", 0, 2.5e6, 80e-6);
     double layers[20] = {0};
-    EngPlan plan;
-    EngPlanInput good = {.preset = &preset,
+    EngStepPlan plan;
+    EngStepInput good = {.preset = &preset,
                          .format = ENG_ROW_FP8_PACKED,
                          .path = {&nvme},
                          .n_path = 1,
@@ -374,26 +374,26 @@ static void test_plan_shares(void **state)
                          .layers = layers,
                          .n_layers = 20,
                          .hash = 1e-5};
-    assert_int_equal(eng_plan_step(&good, &plan, &err), ENG_OK);
+    assert_int_equal(eng_step_plan(&good, &plan, &err), ENG_OK);
     assert_near(plan.looked_up, 24000, 0, "looked up");
     assert_near(plan.rows, 3000, 1e-9, "read");
-    EngPlanInput bad = good;
+    EngStepInput bad = good;
     bad.hits = 1;
-    assert_int_equal(eng_plan_step(&bad, &plan, &err), ENG_OK);
+    assert_int_equal(eng_step_plan(&bad, &plan, &err), ENG_OK);
     assert_near(plan.added, 0, 0, "all rows in the cache");
     bad.hits = 1.1;
-    assert_int_equal(eng_plan_step(&bad, &plan, &err), ENG_USAGE);
+    assert_int_equal(eng_step_plan(&bad, &plan, &err), ENG_USAGE);
     bad = good;
     bad.unique = 0;
-    assert_int_equal(eng_plan_step(&bad, &plan, &err), ENG_USAGE);
+    assert_int_equal(eng_step_plan(&bad, &plan, &err), ENG_USAGE);
     bad = good;
     bad.tokens = NAN;
-    assert_int_equal(eng_plan_step(&bad, &plan, &err), ENG_USAGE);
+    assert_int_equal(eng_step_plan(&bad, &plan, &err), ENG_USAGE);
     bad = good;
     bad.n_layers = 14; /* layer 14 is the fifteenth */
-    assert_int_equal(eng_plan_step(&bad, &plan, &err), ENG_USAGE);
+    assert_int_equal(eng_step_plan(&bad, &plan, &err), ENG_USAGE);
     nvme.fields[ENG_TIER_LATENCY].origin = ENG_UNKNOWN;
-    assert_int_equal(eng_plan_step(&good, &plan, &err), ENG_UNSUPPORTED);
+    assert_int_equal(eng_step_plan(&good, &plan, &err), ENG_UNSUPPORTED);
 }
 
 int main(void)

@@ -217,7 +217,7 @@ static void test_path_and_terms(void **state)
     /* 200 requests under way at 1 us are 200 M/s, less than 390 M/s of the bandwidth. */
     set(&link, ENG_TIER_OUTSTANDING, 200);
     assert_int_equal(eng_gather_plan(path, 2, &layout, 1e6, 0, &gather, &err), ENG_OK);
-    assert_int_equal(gather.stages[1].binding, ENG_TERM_OUTSTANDING);
+    assert_int_equal(gather.stages[1].binding, ENG_GATHER_OUTSTANDING);
     assert_true(gather.stages[1].hard);
     assert_near(gather.stages[1].time, 3e6 / 200e6, 1e-12, "Little");
     double hard = gather.time;
@@ -264,11 +264,11 @@ static void test_stall_formula(void **state)
     (void)state;
     EngErr err = {0};
     EngRng rng;
-    const EngInterference none = {0, 0};
+    const EngSlowdowns none = {0, 0};
     eng_rng_seed(&rng, 3);
     for (int i = 0; i < 2000; i++) {
         double hash = eng_rng_below(&rng, 2) ? 0.1 * eng_rng_unit(&rng) : 0, added;
-        EngFetch f[2] = {{.window = eng_rng_unit(&rng), .fetch = 2 * eng_rng_unit(&rng)}};
+        EngQueuedFetch f[2] = {{.window = eng_rng_unit(&rng), .fetch = 2 * eng_rng_unit(&rng)}};
         f[1].window = f[0].window + eng_rng_unit(&rng);
         f[1].fetch = 2 * eng_rng_unit(&rng);
         assert_int_equal(eng_queue_stalls(f, 2, hash, &none, &added, &err), ENG_OK);
@@ -278,7 +278,7 @@ static void test_stall_formula(void **state)
         assert_near(f[1].stall, second, 1e-9, "second stall");
         assert_near(added, first + second, 1e-9, "step");
         /* Slower neighbours never make a step shorter. */
-        EngInterference some = {0.2 * eng_rng_unit(&rng), 0.2 * eng_rng_unit(&rng)};
+        EngSlowdowns some = {0.2 * eng_rng_unit(&rng), 0.2 * eng_rng_unit(&rng)};
         double slowed;
         assert_int_equal(eng_queue_stalls(f, 2, hash, &some, &slowed, &err), ENG_OK);
         assert_true(slowed >= added - 1e-9);
@@ -292,17 +292,17 @@ static void test_measured_overlap(void **state)
 {
     (void)state;
     static const double layers[] = {0.5, 2, 5, 20}, steps[] = {5.7, 5.8, 5.7, 20.0};
-    const EngInterference beside = {.fetch = 0.1, .compute = 0};
+    const EngSlowdowns beside = {.fetch = 0.1, .compute = 0};
     for (int i = 0; i < 4; i++) {
         EngErr err = {0};
-        EngFetch f = {.window = layers[i], .fetch = 5.2};
+        EngQueuedFetch f = {.window = layers[i], .fetch = 5.2};
         double added;
         assert_int_equal(eng_queue_stalls(&f, 1, 0, &beside, &added, &err), ENG_OK);
         assert_near((layers[i] + added) / steps[i], 1, 0.15, "measured step");
     }
     EngErr err = {0};
-    EngFetch f = {.window = 0.5, .fetch = 1.1};
-    const EngInterference slow = {.fetch = 1, .compute = 0.5};
+    EngQueuedFetch f = {.window = 0.5, .fetch = 1.1};
+    const EngSlowdowns slow = {.fetch = 1, .compute = 0.5};
     double added;
     /* 0.75 s of layers beside 0.375 s of fetch, then 0.725 s of fetch alone. */
     assert_int_equal(eng_queue_stalls(&f, 1, 0, &slow, &added, &err), ENG_OK);
@@ -325,8 +325,8 @@ static void test_windows(void **state)
     assert_int_equal(eng_window(layers, 4, 1, -1, &window, &err), ENG_USAGE);
     layers[1] = -1;
     assert_int_equal(eng_window(layers, 4, 3, 0, &window, &err), ENG_USAGE);
-    const EngInterference none = {0, 0}, bad = {-1, 0};
-    EngFetch back[] = {{.window = 2, .fetch = 1}, {.window = 1, .fetch = 1}};
+    const EngSlowdowns none = {0, 0}, bad = {-1, 0};
+    EngQueuedFetch back[] = {{.window = 2, .fetch = 1}, {.window = 1, .fetch = 1}};
     assert_int_equal(eng_queue_stalls(back, 2, 0, &none, &added, &err), ENG_USAGE);
     assert_int_equal(eng_queue_stalls(back, 1, 0, &bad, &added, &err), ENG_USAGE);
     assert_int_equal(eng_queue_stalls(back, 1, -1, &none, &added, &err), ENG_USAGE);
