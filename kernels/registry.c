@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/device.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -179,6 +180,11 @@ const char *eng_op_name(EngOp op)
 int eng_op_parse(const char *name)
 {
     return parse(g_ops, ENG_OP_COUNT, name);
+}
+
+bool eng_backend_present(EngBackend backend)
+{
+    return backend == ENG_CPU || (backend == ENG_CUDA && !eng_cuda_device(NULL));
 }
 
 const char *eng_backend_name(EngBackend backend)

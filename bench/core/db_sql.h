@@ -8,7 +8,7 @@
 typedef struct sqlite3 sqlite3;
 typedef struct sqlite3_stmt sqlite3_stmt;
 
-#define ENG_DB_CACHED 64
+#define ENG_DB_CACHED 256 /* more than there are texts */
 
 struct EngDb {
     sqlite3 *sql;

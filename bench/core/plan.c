@@ -87,7 +87,7 @@ static const EngKernel *const *kernels_of(const EngSweep *sweep, const EngExperi
     return sweep->catalog->kernels((EngOp)experiment->op, n);
 }
 
-/* Replaces `all` by the names of every variant that is no roof. */
+/* Replaces `all` by the names of every variant that is no roof and whose backend is here. */
 static EngStatus write_out_variants(const EngSweep *sweep, const EngExperiment *experiment,
                                     EngArena *arena, EngSweepAxis *axis, EngErr *err)
 {
@@ -104,7 +104,8 @@ static EngStatus write_out_variants(const EngSweep *sweep, const EngExperiment *
     }
     if (all) n = 0; /* all of them, in registry order */
     for (int i = 0; all && i < n_kernels; i++)
-        if (!kernels[i]->roof) values[n++] = (EngValue){.text = kernels[i]->name};
+        if (!kernels[i]->roof && eng_backend_present(kernels[i]->backend))
+            values[n++] = (EngValue){.text = kernels[i]->name};
     if (!n)
         return ENG_FAIL(err, ENG_NOT_FOUND, "experiment %s: its operation has no variant",
                         experiment->name);

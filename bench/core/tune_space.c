@@ -176,9 +176,11 @@ static EngStatus cross_variant(Builder *b, const char *name)
     bool all = !strcmp(name, ENG_VARIANT_ALL);
     EngStatus status = ENG_OK;
     if (!kernels || strchr(name, '@')) return cross_axes(b, values, 1);
-    for (int i = 0; i < n && !status; i++)
-        if (!kernels[i]->roof && (all || eng_kernel_is(kernels[i], name)))
-            status = cross_kernel(b, kernels[i]);
+    for (int i = 0; i < n && !status; i++) {
+        const EngKernel *kernel = kernels[i];
+        bool asked = all ? eng_backend_present(kernel->backend) : eng_kernel_is(kernel, name);
+        if (!kernel->roof && asked) status = cross_kernel(b, kernel);
+    }
     return status;
 }
 

@@ -245,6 +245,8 @@ EngStatus eng_kernel_variant(const EngKernel *kernel, const int tuned[ENG_MAX_TU
 const char *eng_op_name(EngOp op);
 int eng_op_parse(const char *name);
 const char *eng_backend_name(EngBackend backend);
+/* Whether kernels of a backend can run here: "all variants" leaves the others out. */
+bool eng_backend_present(EngBackend backend);
 const char *eng_gate_formula_name(EngGateFormula formula);
 int eng_gate_formula_parse(const char *name);
 

@@ -57,6 +57,21 @@ ENG_ALWAYS_INLINE void touch(const uint8_t *from, size_t n)
     if (n) __asm__ volatile("" ::"r"(from[n - 1]));
 }
 
+/* n bytes of output from a row, from its start again where it ends: 16 at once, since a roof may
+ * not be slower than what it limits. */
+ENG_ALWAYS_INLINE void fill(uint8_t *out, size_t n, const uint8_t *row, size_t row_bytes)
+{
+    size_t at = 0, step = row_bytes < 16 ? row_bytes : 16;
+    for (; n >= 16 && step == 16; n -= 16, out += 16) {
+        memcpy(out, row + at, 16);
+        at = at + 32 <= row_bytes ? at + 16 : 0;
+    }
+    for (; n; n -= step, out += step) {
+        if (n < step) step = n;
+        for (size_t i = 0; i < step; i++) out[i] = row[i];
+    }
+}
+
 /* Output is filled from the row line by line, each line stored as often as output is wider. */
 ENG_ALWAYS_INLINE void copy_row(const EngGatherLoop *loop, const uint8_t *values,
                                 const uint8_t *scales, uint8_t *out, uint8_t *out_scales,
@@ -67,8 +82,8 @@ ENG_ALWAYS_INLINE void copy_row(const EngGatherLoop *loop, const uint8_t *values
     for (int line = 0; line < lines; line++)
         for (int i = 0; i < times; i++, out += 64) put(out, values + 64 * (size_t)line, stream);
     if (loop->row_bytes > read) touch(values + read, loop->row_bytes - read);
-    if (stored < loop->out_bytes) /* small or odd rows: from the start again */
-        for (size_t i = 0; i < loop->out_bytes - stored; i++) out[i] = values[i % loop->row_bytes];
+    if (stored < loop->out_bytes) /* small or odd rows */
+        fill(out, loop->out_bytes - stored, values, loop->row_bytes);
     if (loop->out_scale_bytes == 8)
         memcpy(out_scales, scales, 8);
     else if (loop->out_scale_bytes)
