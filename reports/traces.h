@@ -15,7 +15,8 @@ struct sqlite3;
  *   layer, tokens, bytes (of a payload, NULL: not told), value (of a mark)
  *
  * Without trace files it is empty. A file that is gone, is not the one that was recorded or is no
- * trace is left out with a warning. sql receives the statements, for a page's reader. ENG_DB, ENG_NO_MEMORY. */
+ * trace is left out with a warning. sql receives the statements, for a page's reader. ENG_DB,
+ * ENG_NO_MEMORY. */
 EngStatus eng_traces_attach(struct sqlite3 *db, const char *db_path, const char *run_id,
                             EngStr *sql, EngErr *err);
 

@@ -151,7 +151,7 @@ static EngStatus handle_message(Block *block, EngWorker *worker, Active **points
         block->note = m->note;
         *done = true;
         return ENG_OK;
-    case ENG_WORKER_READY: /* of paced workers only */
+    case ENG_WORKER_READY:  /* of paced workers only */
     case ENG_WORKER_TRACED: /* of traced passes only (block_trace.c) */
         return ENG_OK;
     case ENG_WORKER_RESIDUAL:

@@ -322,8 +322,7 @@ static void judge(const EngVerdictRules *rules, const EngEffect *effect, EngVerd
         snprintf(out->reason, sizeof out->reason, "below the threshold of %g %%",
                  100 * rules->threshold);
     else if (change <= out->floor)
-        snprintf(out->reason, sizeof out->reason, "within the floor of %.1f %%",
-                 100 * out->floor);
+        snprintf(out->reason, sizeof out->reason, "within the floor of %.1f %%", 100 * out->floor);
     else if (effect->sample_ns > 0 && delta_ns <= rules->resolution_ns)
         snprintf(out->reason, sizeof out->reason, "%.0f ns a sample: the clock cannot tell",
                  delta_ns);
