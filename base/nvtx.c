@@ -6,10 +6,28 @@
 #include <stdlib.h>
 
 static const char *const g_names[ENG_RANGE_COUNT] = {
-    [ENG_RANGE_HASH] = "hash",     [ENG_RANGE_GATHER] = "gather", [ENG_RANGE_PROJECT] = "project",
-    [ENG_RANGE_GATE] = "gate",     [ENG_RANGE_CONV] = "conv",     [ENG_RANGE_LOOKUP] = "lookup",
-    [ENG_RANGE_FETCH] = "fetch",   [ENG_RANGE_WAIT] = "wait",     [ENG_RANGE_STEP] = "step",
-    [ENG_RANGE_WINDOW] = "window", [ENG_RANGE_LAYER] = "layer",
+    [ENG_RANGE_HASH] = "hash",
+    [ENG_RANGE_GATHER] = "gather",
+    [ENG_RANGE_PROJECT] = "project",
+    [ENG_RANGE_GATE] = "gate",
+    [ENG_RANGE_CONV] = "conv",
+    [ENG_RANGE_LOOKUP] = "lookup",
+    [ENG_RANGE_TRAIN_GATE] = "train_gate",
+    [ENG_RANGE_TRAIN_CONV] = "train_conv",
+    [ENG_RANGE_BACK_GATE] = "back_gate",
+    [ENG_RANGE_BACK_PROJECT] = "back_project",
+    [ENG_RANGE_BACK_GATHER] = "back_gather",
+    [ENG_RANGE_BACK_CONV] = "back_conv",
+    [ENG_RANGE_SGD] = "sgd",
+    [ENG_RANGE_ADAMW] = "adamw",
+    [ENG_RANGE_MUON] = "muon",
+    [ENG_RANGE_SPARSE_ADAM] = "sparse_adam",
+    [ENG_RANGE_SINKHORN] = "sinkhorn",
+    [ENG_RANGE_FETCH] = "fetch",
+    [ENG_RANGE_WAIT] = "wait",
+    [ENG_RANGE_STEP] = "step",
+    [ENG_RANGE_WINDOW] = "window",
+    [ENG_RANGE_LAYER] = "layer",
 };
 
 bool eng_nvtx_on;

@@ -22,6 +22,17 @@ typedef enum EngRange {
     ENG_RANGE_GATE,
     ENG_RANGE_CONV,
     ENG_RANGE_LOOKUP,
+    ENG_RANGE_TRAIN_GATE,
+    ENG_RANGE_TRAIN_CONV,
+    ENG_RANGE_BACK_GATE,
+    ENG_RANGE_BACK_PROJECT,
+    ENG_RANGE_BACK_GATHER,
+    ENG_RANGE_BACK_CONV,
+    ENG_RANGE_SGD,
+    ENG_RANGE_ADAMW,
+    ENG_RANGE_MUON,
+    ENG_RANGE_SPARSE_ADAM,
+    ENG_RANGE_SINKHORN,
     ENG_RANGE_FETCH,  /* rows of one layer and step are being read */
     ENG_RANGE_WAIT,   /* the consumer waits for rows, from needed to ready */
     ENG_RANGE_STEP,   /* one whole step */

@@ -18,8 +18,23 @@
 static const EngKernel *const *const g_backends[] = {eng_cpu_kernels, eng_cuda_kernels};
 
 static const char *const g_ops[ENG_OP_COUNT] = {
-    [ENG_OP_HASH] = "hash", [ENG_OP_GATHER] = "gather", [ENG_OP_PROJECT] = "project",
-    [ENG_OP_GATE] = "gate", [ENG_OP_CONV] = "conv",     [ENG_OP_LOOKUP] = "lookup",
+    [ENG_OP_HASH] = "hash",
+    [ENG_OP_GATHER] = "gather",
+    [ENG_OP_PROJECT] = "project",
+    [ENG_OP_GATE] = "gate",
+    [ENG_OP_CONV] = "conv",
+    [ENG_OP_LOOKUP] = "lookup",
+    [ENG_OP_TRAIN_GATE] = "train_gate",
+    [ENG_OP_TRAIN_CONV] = "train_conv",
+    [ENG_OP_BACK_GATE] = "back_gate",
+    [ENG_OP_BACK_PROJECT] = "back_project",
+    [ENG_OP_BACK_GATHER] = "back_gather",
+    [ENG_OP_BACK_CONV] = "back_conv",
+    [ENG_OP_SGD] = "sgd",
+    [ENG_OP_ADAMW] = "adamw",
+    [ENG_OP_MUON] = "muon",
+    [ENG_OP_SPARSE_ADAM] = "sparse_adam",
+    [ENG_OP_SINKHORN] = "sinkhorn",
 };
 static const char *const g_backend_names[ENG_BACKEND_COUNT] = {
     [ENG_CPU] = "cpu", [ENG_CUDA] = "cuda"};

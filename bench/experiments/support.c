@@ -36,7 +36,7 @@ void eng_runner_close(EngRunner *runner)
 }
 
 _Static_assert((int)ENG_RANGE_HASH == (int)ENG_OP_HASH &&
-                   (int)ENG_RANGE_LOOKUP == (int)ENG_OP_LOOKUP &&
+                   (int)ENG_RANGE_SINKHORN == (int)ENG_OP_SINKHORN &&
                    (int)ENG_RANGE_FETCH == (int)ENG_OP_COUNT,
                "ranges of operations are numbered as in the registry");
 
@@ -55,6 +55,16 @@ static int64_t tokens_of(const EngProblem *problem)
         return problem->u.conv.tokens;
     case ENG_OP_LOOKUP:
         return problem->u.lookup.tokens;
+    case ENG_OP_TRAIN_GATE:
+    case ENG_OP_BACK_GATE:
+        return problem->u.train_gate.tokens;
+    case ENG_OP_TRAIN_CONV:
+    case ENG_OP_BACK_CONV:
+        return problem->u.train_conv.tokens;
+    case ENG_OP_BACK_PROJECT:
+        return problem->u.back_project.tokens;
+    case ENG_OP_BACK_GATHER:
+        return problem->u.back_gather.tokens;
     default:
         return -1;
     }

@@ -26,6 +26,18 @@ typedef enum EngOp {
     ENG_OP_GATE,
     ENG_OP_CONV,
     ENG_OP_LOOKUP, /* gather and project in one */
+    /* Training, in f32: forwards that keep what their backwards need, backwards, optimizers. */
+    ENG_OP_TRAIN_GATE,
+    ENG_OP_TRAIN_CONV,
+    ENG_OP_BACK_GATE,
+    ENG_OP_BACK_PROJECT,
+    ENG_OP_BACK_GATHER, /* scatter-add of row gradients */
+    ENG_OP_BACK_CONV,
+    ENG_OP_SGD,
+    ENG_OP_ADAMW,
+    ENG_OP_MUON,
+    ENG_OP_SPARSE_ADAM,
+    ENG_OP_SINKHORN,
     ENG_OP_COUNT
 } EngOp;
 
@@ -103,6 +115,95 @@ typedef struct EngLookupProblem {
     const uint8_t *w_scales;
 } EngLookupProblem;
 
+/* ---- training ----
+ *
+ * All data is f32. Weights change between runs, so they are arguments. Gradients of activations are
+ * written; gradients of weights are added to what is there, so that micro-batches sum up and the
+ * caller zeroes them. Results do not depend on the number of threads unless a variant says so.
+ */
+
+/* Gate and write-back (facts section 6, steps 3-6) without rounding, and its backward (section 7).
+ */
+typedef struct EngTrainGateProblem {
+    int64_t tokens;
+    int streams, hidden;
+    EngGateFormula formula;
+    float eps;
+} EngTrainGateProblem;
+
+/* Of out = x . w^T (+ bias): d_x = d_out . w, d_w += d_out^T . x, d_bias += sum of d_out. */
+typedef struct EngBackProjectProblem {
+    int64_t tokens; /* M */
+    int n, k;       /* w is [n, k] */
+    EngDtype type;  /* of the products' operands: F32, or BF16 (rounded inside, f32 sums) */
+} EngBackProjectProblem;
+
+/* Scatter-add: gradients of the distinct rows that a batch read, duplicates summed. */
+typedef struct EngBackGatherProblem {
+    int64_t rows; /* of the table; row ids lie below */
+    int row_dims;
+    int columns;    /* rows per token */
+    int64_t tokens; /* T */
+} EngBackGatherProblem;
+
+/* The short convolution over whole sequences (facts section 6 A), and its backward. */
+typedef struct EngTrainConvProblem {
+    int64_t tokens;
+    int streams, hidden;
+    int kernel, dilation;
+    float eps;
+} EngTrainConvProblem;
+
+/* buffer = momentum * buffer + g with g = grad + decay * w; w -= rate * buffer, or with nesterov
+ * rate * (g + momentum * buffer). momentum 0 needs no buffer. */
+typedef struct EngSgdProblem {
+    int64_t n;
+    float momentum, decay;
+    bool nesterov;
+} EngSgdProblem;
+
+/* Adam with decoupled decay: w *= 1 - rate * decay; m and v are running means of grad and its
+ * square; w -= rate * (m / (1 - beta1^step)) / (sqrt(v / (1 - beta2^step)) + eps). V4.1: 0.9, 0.95,
+ * 1e-20, 0.1 (facts section 1). */
+typedef struct EngAdamWProblem {
+    int64_t n;
+    float beta1, beta2, eps, decay;
+} EngAdamWProblem;
+
+/* For `count` matrices [rows, cols]: b = momentum * b + grad; o = orthogonalised momentum * b +
+ * grad; w = (1 - rate * decay) w - rate * rms * sqrt(max(rows, cols)) * o, so that an update has
+ * root mean square rate * rms. Orthogonalised: ns_steps of X = a X + (b A + c A A) X with A = X X^T
+ * and (a, b, c) = (3.4445, -4.7750, 2.0315) from X divided by its Frobenius norm. V4.1: 0.95, decay
+ * 0.1, rms 0.18 (facts section 7). */
+typedef struct EngMuonProblem {
+    int64_t count;
+    int rows, cols;
+    float momentum, decay, rms;
+    int ns_steps; /* 5 */
+} EngMuonProblem;
+
+/* Adam on the touched rows of a table and nothing on the others; no decay. */
+typedef struct EngSparseAdamProblem {
+    int64_t rows;
+    int row_dims;
+    float beta1, beta2, eps;
+} EngSparseAdamProblem;
+
+/* The Sinkhorn-balanced update (paper.md 7.2, Algorithm 1 of the V4.1 report): m = beta m + (1 -
+ * beta) g and u = beta m + (1 - beta) g over all rows; rows of norm <= tau * mean norm are zeroed;
+ * `balance` (odd) steps divide rows, columns, .. rows by norm + eps; w -= gamma * rate *
+ * sqrt(row_dims) * u. V4.1: beta 0.95, gamma 0.18, tau 1e-3, eps 1e-20, balance 11. Each group of
+ * rows is balanced by itself. */
+typedef struct EngSinkhornProblem {
+    int64_t rows;
+    int row_dims;
+    int64_t max_touched; /* most rows with a gradient in one run */
+    float beta, gamma, tau, eps;
+    int balance;
+    int n_groups;          /* 1: the whole table */
+    const int64_t *bounds; /* [n_groups + 1] from 0 to rows, e.g. of the heads; NULL: one group */
+} EngSinkhornProblem;
+
 /* Parameters of a variant that a search may set (see EngTunable). */
 #define ENG_MAX_TUNABLES 4
 
@@ -117,6 +218,15 @@ typedef struct EngProblem {
         EngGateProblem gate;
         EngConvProblem conv;
         EngLookupProblem lookup;
+        EngTrainGateProblem train_gate; /* of the backward, too */
+        EngTrainConvProblem train_conv; /* of the backward, too */
+        EngBackProjectProblem back_project;
+        EngBackGatherProblem back_gather;
+        EngSgdProblem sgd;
+        EngAdamWProblem adamw;
+        EngMuonProblem muon;
+        EngSparseAdamProblem sparse_adam;
+        EngSinkhornProblem sinkhorn;
     } u;
 } EngProblem;
 
@@ -172,6 +282,116 @@ typedef struct EngLookupArgs {
     void *out; /* [tokens, n] */
 } EngLookupArgs;
 
+/* ---- training ---- */
+
+#define ENG_GATE_KEPT 4 /* score, gate, 1/rms of the stream, 1/rms of the key */
+
+typedef struct EngTrainGateArgs {
+    const float *streams_in;          /* [tokens, streams, hidden] */
+    const float *kv;                  /* [tokens, (streams + 1) * hidden]: keys, then value */
+    const float *q_weight, *k_weight; /* [streams, hidden] */
+    const uint8_t *dead;              /* [tokens], 1 = masked; NULL: none */
+    float *streams_out;               /* [tokens, streams, hidden], not streams_in */
+    float *kept; /* out [tokens, streams, ENG_GATE_KEPT]: for the backward, or statistics */
+} EngTrainGateArgs;
+
+typedef struct EngBackGateArgs {
+    const float *streams_in, *kv, *q_weight, *k_weight; /* as given to the forward */
+    const uint8_t *dead;
+    const float *kept;              /* what the forward kept */
+    const float *d_out;             /* [tokens, streams, hidden]: gradient of streams_out */
+    float *d_streams;               /* out, same shape; may be d_out itself */
+    float *d_kv;                    /* out [tokens, (streams + 1) * hidden] */
+    float *d_q_weight, *d_k_weight; /* [streams, hidden], added to */
+} EngBackGateArgs;
+
+typedef struct EngBackProjectArgs {
+    const float *x;     /* [tokens, k] */
+    const float *w;     /* [n, k] */
+    const float *d_out; /* [tokens, n] */
+    float *d_x;         /* out [tokens, k]; NULL: not wanted */
+    float *d_w;         /* [n, k], added to */
+    float *d_bias;      /* [n], added to; NULL: there is none */
+} EngBackProjectArgs;
+
+typedef struct EngBackGatherArgs {
+    const int64_t *rows; /* row of (token t, column c) at rows[t * row_stride + c] */
+    int64_t row_stride;
+    const float *d_out; /* [tokens, columns * row_dims] */
+    /* out, with room for tokens * columns rows: each distinct row once, ascending, and its sum */
+    int64_t *touched;
+    int64_t *n_touched; /* out [1] */
+    float *d_rows;      /* [n_touched, row_dims] */
+} EngBackGatherArgs;
+
+/* Sequence s covers tokens starts[s] .. starts[s+1]-1; before each of them lie zeros. */
+typedef struct EngTrainConvArgs {
+    const float *value;       /* [tokens, streams, hidden] */
+    const float *norm_weight; /* [streams, hidden] */
+    const float *conv_weight; /* [streams * hidden, kernel], tap kernel-1 is the newest token */
+    const int64_t *starts;    /* [n_seqs + 1], ascending from 0 to tokens; NULL: one sequence */
+    int64_t n_seqs;
+    float *out; /* [tokens, streams, hidden] */
+} EngTrainConvArgs;
+
+typedef struct EngBackConvArgs {
+    const float *value, *norm_weight, *conv_weight; /* as given to the forward */
+    const int64_t *starts;
+    int64_t n_seqs;
+    const float *d_out;   /* [tokens, streams, hidden] */
+    float *d_value;       /* out, same shape; not d_out */
+    float *d_norm_weight; /* [streams, hidden], added to */
+    float *d_conv_weight; /* [streams * hidden, kernel], added to */
+} EngBackConvArgs;
+
+/* Optimizers. rate is the learning rate of this step with the parameter's multiplier in it (5 for
+ * Engram tables); step counts from 1. State begins as zeros and is the caller's, so that it can go
+ * into a checkpoint. */
+typedef struct EngSgdArgs {
+    float *w;
+    const float *grad;
+    float *buffer; /* [n]; NULL when momentum is 0 */
+    float rate;
+} EngSgdArgs;
+
+typedef struct EngAdamWArgs {
+    float *w;
+    const float *grad;
+    float *m, *v;
+    float rate;
+    int64_t step;
+} EngAdamWArgs;
+
+typedef struct EngMuonArgs {
+    float *w; /* [count, rows, cols] */
+    const float *grad;
+    float *buffer;
+    float rate;
+} EngMuonArgs;
+
+typedef struct EngSparseAdamArgs {
+    float *w;               /* [rows, row_dims] */
+    const int64_t *touched; /* [n_touched] distinct rows */
+    int64_t n_touched;
+    const float *grad;  /* [n_touched, row_dims] */
+    float *m, *v;       /* [rows, row_dims] */
+    int32_t *row_steps; /* [rows]: corrections count each row's own updates; NULL: step does */
+    float rate;
+    int64_t step;
+} EngSparseAdamArgs;
+
+typedef struct EngSinkhornArgs {
+    float *w;               /* [rows, row_dims] */
+    const int64_t *touched; /* [n_touched] distinct rows, ascending; NULL: every row */
+    int64_t n_touched;
+    const float *grad;  /* [n_touched, row_dims] */
+    float *momentum;    /* [rows, row_dims], of row i as of step row_steps[i] */
+    float *row_norms;   /* [rows]: norm of that momentum */
+    int32_t *row_steps; /* [rows]: step that wrote it; later ones only decay it */
+    float rate;
+    int64_t step;
+} EngSinkhornArgs;
+
 typedef struct EngArgs {
     union {
         EngHashArgs hash;
@@ -180,6 +400,17 @@ typedef struct EngArgs {
         EngGateArgs gate;
         EngConvArgs conv;
         EngLookupArgs lookup;
+        EngTrainGateArgs train_gate;
+        EngTrainConvArgs train_conv;
+        EngBackGateArgs back_gate;
+        EngBackProjectArgs back_project;
+        EngBackGatherArgs back_gather;
+        EngBackConvArgs back_conv;
+        EngSgdArgs sgd;
+        EngAdamWArgs adamw;
+        EngMuonArgs muon;
+        EngSparseAdamArgs sparse_adam;
+        EngSinkhornArgs sinkhorn;
     } u;
 } EngArgs;
 
