@@ -35,6 +35,11 @@ static const struct {
     [ENG_TIER_KNEE_OUTSTANDING] = {"knee_outstanding", ENG_DIM_COUNT, "48 requests"},
     [ENG_TIER_PIN_LIMIT] = {"pin_limit", ENG_DIM_BYTES, "300GB"},
     [ENG_TIER_NUMA_NODES] = {"numa_nodes", ENG_DIM_COUNT, "2 nodes"},
+    [ENG_TIER_POPULATE_RATE] = {"populate_rate", ENG_DIM_BYTES_PER_S, "2GB/s"},
+    [ENG_TIER_PIN_RATE] = {"pin_rate", ENG_DIM_BYTES_PER_S, "4GB/s"},
+    [ENG_TIER_RENT] = {"rent", ENG_DIM_USD_PER_H, "3USD/h"},
+    [ENG_TIER_UNIT_PRICE] = {"unit_price", ENG_DIM_USD, "1500USD"},
+    [ENG_TIER_BYTE_PRICE] = {"byte_price", ENG_DIM_USD_PER_GB, "11USD/GB"},
 };
 
 const char *eng_tier_field_name(EngTierField field)
@@ -46,8 +51,27 @@ const char *eng_tier_field_unit(EngTierField field)
 {
     static const char *const units[ENG_DIM_KINDS] = {
         [ENG_DIM_BYTES] = "B",  [ENG_DIM_BYTES_PER_S] = "B/s", [ENG_DIM_SECONDS] = "s",
-        [ENG_DIM_PER_S] = "/s", [ENG_DIM_COUNT] = "",          [ENG_DIM_RATIO] = ""};
+        [ENG_DIM_PER_S] = "/s", [ENG_DIM_COUNT] = "",          [ENG_DIM_RATIO] = "",
+        [ENG_DIM_USD] = "USD",  [ENG_DIM_USD_PER_H] = "USD/h", [ENG_DIM_USD_PER_GB] = "USD/B"};
     return (unsigned)field < ENG_TIER_FIELD_COUNT ? units[g_fields[field].dimension] : "";
+}
+
+bool eng_tier_place(const EngTier *tier, EngPlace *place)
+{
+    static const struct {
+        const char *name;
+        EngPlace place;
+    } places[] = {{"hbm", ENG_PLACE_DEVICE},
+                  {"dram", ENG_PLACE_HOST},
+                  {"cxl", ENG_PLACE_HOST},
+                  {"nvme", ENG_PLACE_DRIVE},
+                  {"file", ENG_PLACE_DRIVE}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (!strcmp(places[i].name, tier->name)) {
+            *place = places[i].place;
+            return true;
+        }
+    return false;
 }
 
 static int field_of(const char *name)
@@ -79,13 +103,6 @@ static EngStatus wrong(const Reader *reader, EngStatus status)
     return status;
 }
 
-static bool is_date(const char *text)
-{
-    int year, month, day, n = 0;
-    return strlen(text) == 10 && sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &n) == 3 &&
-           n == 10 && year >= 2000 && month >= 1 && month <= 12 && day >= 1 && day <= 31;
-}
-
 static EngStatus get_text(const Reader *reader, const json_t *object, const char *key, char *out,
                           size_t size)
 {
@@ -96,33 +113,54 @@ static EngStatus get_text(const Reader *reader, const json_t *object, const char
     return ENG_OK;
 }
 
+static bool is_price(EngDimension dimension)
+{
+    return dimension == ENG_DIM_USD || dimension == ENG_DIM_USD_PER_H ||
+           dimension == ENG_DIM_USD_PER_GB;
+}
+
+/* "value", or of a price "low" and "high". */
+static EngStatus read_number(const Reader *reader, const json_t *object, EngDimension dimension,
+                             double factor, EngQuantity *quantity)
+{
+    bool range = is_price(dimension);
+    const json_t *low = json_object_get(object, range ? "low" : "value");
+    const json_t *high = json_object_get(object, range ? "high" : "value");
+    if (!json_is_number(low) || !json_is_number(high))
+        return WRONG(reader, "%s", range ? "is a price: needs low and high" : "has no value");
+    quantity->low = json_number_value(low) * factor;
+    quantity->high = json_number_value(high) * factor;
+    quantity->value = (quantity->low + quantity->high) / 2;
+    if (!(quantity->low > 0) || !isfinite(quantity->high))
+        return WRONG(reader, "%g is not above 0", json_number_value(low));
+    if (quantity->low > quantity->high) return WRONG(reader, "low is above high");
+    return ENG_OK;
+}
+
 /* {"value", "unit", "kind": "spec" | "measured", "date", "source"}, and nothing else. */
 static EngStatus read_quantity(const Reader *reader, const json_t *object, EngDimension dimension,
                                EngQuantity *quantity)
 {
     char unit[16], kind[16];
     double factor;
-    const json_t *value = json_object_get(object, "value");
-    if (!json_is_number(value)) return WRONG(reader, "has no value");
     EngStatus status = get_text(reader, object, "unit", unit, sizeof unit);
     if (!status) status = get_text(reader, object, "kind", kind, sizeof kind);
     if (!status) status = get_text(reader, object, "date", quantity->date, sizeof quantity->date);
     if (!status)
         status = get_text(reader, object, "source", quantity->source, sizeof quantity->source);
     if (status) return status;
-    if (json_object_size(object) != 5)
-        return WRONG(reader, "has other keys than value, unit, kind, date and source");
     if (eng_quantity_unit(unit, dimension, &factor, reader->err))
         return wrong(reader, ENG_BAD_DATA);
+    status = read_number(reader, object, dimension, factor, quantity);
+    if (status) return status;
+    if (json_object_size(object) != (is_price(dimension) ? 6 : 5))
+        return WRONG(reader, "has other keys than value, unit, kind, date and source");
     quantity->origin = !strcmp(kind, "spec")       ? ENG_SPEC
                        : !strcmp(kind, "measured") ? ENG_MEASURED
                                                    : ENG_UNKNOWN;
     if (!quantity->origin) return WRONG(reader, "kind \"%s\" is neither spec nor measured", kind);
-    if (!is_date(quantity->date))
+    if (!eng_date_valid(quantity->date))
         return WRONG(reader, "date \"%s\" is not YYYY-MM-DD", quantity->date);
-    quantity->value = json_number_value(value) * factor;
-    if (!(quantity->value > 0) || !isfinite(quantity->value))
-        return WRONG(reader, "%g is not above 0", json_number_value(value));
     return ENG_OK;
 }
 
@@ -309,7 +347,8 @@ EngStatus eng_machine_assume(EngMachineModel *machine, const char *text, EngErr 
         machine->n_tiers++;
         memcpy(tier->name, tier_name, sizeof tier->name);
     }
-    tier->fields[f] = (EngQuantity){.value = value, .origin = ENG_ASSUMED, .source = "the plan"};
+    tier->fields[f] = (EngQuantity){
+        .value = value, .low = value, .high = value, .origin = ENG_ASSUMED, .source = "the plan"};
     Reader reader = {.machine = machine->name, .tier = tier->name, .err = err};
     return check_tier(&reader, tier) ? ENG_USAGE : ENG_OK;
 }

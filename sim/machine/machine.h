@@ -3,7 +3,8 @@
  *
  * A field that no source gives is left out, not guessed; a plan that needs it is refused until the
  * user assumes a value. Every value names its unit, source, date and whether it is a specification
- * or a measurement; a file with one that does not is refused whole.
+ * or a measurement; a file with one that does not is refused whole. Prices are ranges ("low" and
+ * "high" instead of "value"): they move by more than a plan's other errors.
  */
 #ifndef ENG_SIM_MACHINE_MACHINE_H
 #define ENG_SIM_MACHINE_MACHINE_H
@@ -28,6 +29,11 @@ typedef enum EngTierField {
     ENG_TIER_KNEE_OUTSTANDING, /* more requests than this make it slower */
     ENG_TIER_PIN_LIMIT,        /* bytes that can be pinned */
     ENG_TIER_NUMA_NODES,
+    ENG_TIER_POPULATE_RATE, /* B/s at which a table is read in and its pages are touched */
+    ENG_TIER_PIN_RATE,      /* B/s at which pages are pinned and registered with a device */
+    ENG_TIER_RENT,          /* USD/h of a device with all that comes with it */
+    ENG_TIER_UNIT_PRICE,    /* USD of an adapter or drive */
+    ENG_TIER_BYTE_PRICE,    /* USD/GB of memory */
     ENG_TIER_FIELD_COUNT
 } EngTierField;
 
@@ -64,6 +70,16 @@ static inline bool eng_tier_has(const EngTier *tier, EngTierField field)
 /* ENG_UNSUPPORTED when the value is not known, saying what to assume. */
 EngStatus eng_tier_need(const EngTier *tier, EngTierField field, double *value, EngErr *err);
 const char *eng_tier_field_name(EngTierField field);
+/* Where a tier of this name holds tables: "hbm" is a device's memory, "dram" and "cxl" a host's,
+ * "nvme" and "file" drives. False: it is a link or an adapter, which holds none. */
+typedef enum EngPlace {
+    ENG_PLACE_DEVICE = 0,
+    ENG_PLACE_HOST,
+    ENG_PLACE_DRIVE,
+    ENG_PLACE_COUNT
+} EngPlace;
+bool eng_tier_place(const EngTier *tier, EngPlace *place);
+
 /* What its value counts: "B", "B/s", "s", "/s", or "" for plain numbers. */
 const char *eng_tier_field_unit(EngTierField field);
 

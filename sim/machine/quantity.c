@@ -38,6 +38,9 @@ static const struct {
     {"1", ENG_DIM_COUNT, 1},
     {"1", ENG_DIM_RATIO, 1},
     {"%", ENG_DIM_RATIO, 0.01},
+    {"USD", ENG_DIM_USD, 1},
+    {"USD/h", ENG_DIM_USD_PER_H, 1},
+    {"USD/GB", ENG_DIM_USD_PER_GB, 1e-9},
 };
 
 #define N_UNITS (sizeof g_units / sizeof *g_units)
@@ -78,4 +81,11 @@ const char *eng_origin_name(EngOrigin origin)
 {
     static const char *const names[ENG_ORIGIN_COUNT] = {"unknown", "spec", "measured", "assumed"};
     return (unsigned)origin < ENG_ORIGIN_COUNT ? names[origin] : "unknown";
+}
+
+bool eng_date_valid(const char *text)
+{
+    int year, month, day, n = 0;
+    return strlen(text) == 10 && sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &n) == 3 &&
+           n == 10 && year >= 2000 && month >= 1 && month <= 12 && day >= 1 && day <= 31;
 }

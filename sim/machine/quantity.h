@@ -3,6 +3,7 @@
 #ifndef ENG_SIM_MACHINE_QUANTITY_H
 #define ENG_SIM_MACHINE_QUANTITY_H
 
+#include <stdbool.h>
 #include <engram/status.h>
 
 typedef enum EngDimension {
@@ -12,6 +13,9 @@ typedef enum EngDimension {
     ENG_DIM_PER_S,       /* /s k/s M/s G/s */
     ENG_DIM_COUNT,       /* "requests", "nodes" */
     ENG_DIM_RATIO,       /* "1", "%" */
+    ENG_DIM_USD,         /* USD */
+    ENG_DIM_USD_PER_H,   /* USD/h */
+    ENG_DIM_USD_PER_GB,  /* USD/GB */
     ENG_DIM_KINDS
 } EngDimension;
 
@@ -26,7 +30,8 @@ typedef enum EngOrigin {
 } EngOrigin;
 
 typedef struct EngQuantity {
-    double value; /* bytes, bytes/s, s, 1/s or a plain number */
+    double value;     /* bytes, bytes/s, s, 1/s, USD, USD/h, USD/B or a plain number */
+    double low, high; /* prices: their range, of which value is the middle; else value */
     EngOrigin origin;
     char date[11]; /* YYYY-MM-DD: when the source was read or the measurement made */
     char source[200];
@@ -37,5 +42,6 @@ typedef struct EngQuantity {
 EngStatus eng_quantity_parse(const char *text, EngDimension dimension, double *value, EngErr *err);
 EngStatus eng_quantity_unit(const char *unit, EngDimension dimension, double *factor, EngErr *err);
 const char *eng_origin_name(EngOrigin origin);
+bool eng_date_valid(const char *text); /* YYYY-MM-DD */
 
 #endif

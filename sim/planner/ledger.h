@@ -10,15 +10,9 @@
 
 #include "base/str.h"
 #include "kernels/address/preset.h"
+#include "sim/machine/machine.h"
 
 #define ENG_LEDGER_MAX_LINES 96
-
-typedef enum EngPlace {
-    ENG_PLACE_DEVICE = 0,
-    ENG_PLACE_HOST,
-    ENG_PLACE_DRIVE,
-    ENG_PLACE_COUNT
-} EngPlace;
 
 /* One tensor as a file's header gives it, or `count` equal ones. */
 typedef struct EngTensorShape {

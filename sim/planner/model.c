@@ -1,0 +1,202 @@
+/* Models by the shapes of their tensors; see model.h. */
+#include "sim/planner/model.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/embedded.h"
+#include "base/file.h"
+#include "base/mem.h"
+
+extern const EngEmbedded eng_embedded_models[];
+
+typedef struct Reader {
+    const char *model, *tensor;
+    EngErr *err;
+} Reader;
+
+#define WRONG(reader, ...) wrong(reader, ENG_FAIL((reader)->err, ENG_BAD_DATA, __VA_ARGS__))
+
+static EngStatus wrong(const Reader *reader, EngStatus status)
+{
+    eng_err_prefix(reader->err, "model %s%s%s", reader->model, reader->tensor ? ": " : "",
+                   reader->tensor ? reader->tensor : "");
+    return status;
+}
+
+static EngStatus get_text(const Reader *reader, const json_t *object, const char *key, char *out,
+                          size_t size)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    if (!text || !*text) return WRONG(reader, "has no %s", key);
+    if (strlen(text) >= size) return WRONG(reader, "%s is longer than %zu", key, size - 1);
+    memcpy(out, text, strlen(text) + 1);
+    return ENG_OK;
+}
+
+static EngStatus read_origin(const Reader *reader, const json_t *object, EngQuantity *from)
+{
+    char kind[16];
+    EngStatus status = get_text(reader, object, "kind", kind, sizeof kind);
+    if (!status) status = get_text(reader, object, "date", from->date, sizeof from->date);
+    if (!status) status = get_text(reader, object, "source", from->source, sizeof from->source);
+    if (status) return status;
+    from->origin = !strcmp(kind, "spec")       ? ENG_SPEC
+                   : !strcmp(kind, "measured") ? ENG_MEASURED
+                                               : ENG_UNKNOWN;
+    if (!from->origin) return WRONG(reader, "kind \"%s\" is neither spec nor measured", kind);
+    if (!eng_date_valid(from->date))
+        return WRONG(reader, "date \"%s\" is not YYYY-MM-DD", from->date);
+    return ENG_OK;
+}
+
+static EngStatus check_keys(const Reader *reader, const json_t *object, const char *const *known)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)object, key, value)
+    {
+        int k = 0;
+        while (known[k] && strcmp(known[k], key)) k++;
+        if (!known[k]) return WRONG(reader, "unknown key %s", key);
+    }
+    return ENG_OK;
+}
+
+static EngStatus read_tensor(Reader *reader, const json_t *object, const EngQuantity *whole,
+                             EngTensorShape *shape, EngModelTensor *info)
+{
+    static const char *const keys[] = {"name", "bits", "dims",   "count", "split",
+                                       "kind", "date", "source", NULL};
+    EngStatus status = get_text(reader, object, "name", info->name, sizeof info->name);
+    if (status) return status;
+    reader->tensor = info->name;
+    status = check_keys(reader, object, keys);
+    if (status) return status;
+    const json_t *dims = json_object_get(object, "dims"), *count = json_object_get(object, "count");
+    size_t n = json_array_size(dims);
+    if (!n || n > 4) return WRONG(reader, "dims are not 1 to 4 numbers");
+    *shape = (EngTensorShape){.name = info->name,
+                              .bits = (int)json_integer_value(json_object_get(object, "bits")),
+                              .n_dims = (int)n,
+                              .count = count ? json_integer_value(count) : 1};
+    for (size_t i = 0; i < n; i++) shape->dims[i] = json_integer_value(json_array_get(dims, i));
+    if (shape->count < 1) return WRONG(reader, "count is not above 0");
+    info->split = json_is_true(json_object_get(object, "split"));
+    info->from = *whole;
+    bool own = json_object_get(object, "source") || json_object_get(object, "kind") ||
+               json_object_get(object, "date");
+    if (own || !whole->origin) status = read_origin(reader, object, &info->from);
+    uint64_t bytes;
+    if (!status && eng_tensor_bytes(shape, &bytes, reader->err)) return wrong(reader, ENG_BAD_DATA);
+    reader->tensor = NULL;
+    return status;
+}
+
+static EngStatus read_list(Reader *reader, const json_t *list, const char *key,
+                           const EngQuantity *whole, EngTensorShape *shapes, EngModelTensor *info,
+                           int *n)
+{
+    size_t all = json_array_size(list);
+    if (!json_is_array(list) || !all || all > ENG_MODEL_MAX_TENSORS)
+        return WRONG(reader, "%s is not a list of 1 to %d tensors", key, ENG_MODEL_MAX_TENSORS);
+    for (*n = 0; *n < (int)all; ++*n) {
+        EngStatus status =
+            read_tensor(reader, json_array_get(list, (size_t)*n), whole, &shapes[*n], &info[*n]);
+        if (status) return status;
+    }
+    return ENG_OK;
+}
+
+static EngStatus read_model(Reader *reader, const json_t *root, EngModel *model)
+{
+    static const char *const keys[] = {"summary",    "kind",    "date", "source",
+                                       "checkpoint", "weights", "kv",   NULL};
+    EngQuantity whole = {0};
+    const json_t *checkpoint = json_object_get(root, "checkpoint");
+    EngStatus status = check_keys(reader, root, keys);
+    if (!status) status = get_text(reader, root, "summary", model->summary, sizeof model->summary);
+    if (!status && json_object_get(root, "source")) status = read_origin(reader, root, &whole);
+    if (!status)
+        status = read_list(reader, json_object_get(root, "weights"), "weights", &whole,
+                           model->weights, model->weight_info, &model->n_weights);
+    if (!status)
+        status = read_list(reader, json_object_get(root, "kv"), "kv", &whole, model->kv,
+                           model->kv_info, &model->n_kv);
+    if (status || !checkpoint) return status;
+    char unit[16];
+    double factor;
+    reader->tensor = "checkpoint";
+    status = read_origin(reader, checkpoint, &model->checkpoint);
+    if (!status) status = get_text(reader, checkpoint, "unit", unit, sizeof unit);
+    if (status) return status;
+    if (eng_quantity_unit(unit, ENG_DIM_BYTES, &factor, reader->err))
+        return wrong(reader, ENG_BAD_DATA);
+    model->checkpoint.value = json_number_value(json_object_get(checkpoint, "value")) * factor;
+    return model->checkpoint.value > 0 ? ENG_OK : WRONG(reader, "is not above 0");
+}
+
+EngStatus eng_model_parse(const char *name, const char *text, EngModel *model, EngErr *err)
+{
+    json_error_t where;
+    *model = (EngModel){0};
+    snprintf(model->name, sizeof model->name, "%s", name);
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &where);
+    Reader reader = {.model = name, .err = err};
+    EngStatus status = json_is_object(root)
+                           ? read_model(&reader, root, model)
+                           : ENG_FAIL(err, ENG_BAD_DATA, "model %s: line %d: %s", name, where.line,
+                                      root ? "not an object" : where.text);
+    if (!status) {
+        char *canonical = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
+        status = canonical ? eng_key_of(canonical, model->digest, err)
+                           : ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for model %s", name);
+        free(canonical);
+    }
+    json_decref(root);
+    return status;
+}
+
+EngStatus eng_model_open(const char *name, EngModel *model, EngErr *err)
+{
+    size_t n = strlen(name);
+    if (strchr(name, '/') || (n > 5 && !strcmp(name + n - 5, ".json"))) {
+        char *text;
+        size_t length;
+        EngStatus status = eng_file_read(name, &text, &length, err);
+        if (status) return status;
+        const char *base = strrchr(name, '/');
+        status = eng_model_parse(base ? base + 1 : name, text, model, err);
+        eng_free(text);
+        return status;
+    }
+    for (const EngEmbedded *e = eng_embedded_models; e->name; e++)
+        if (strlen(e->name) == n + 5 && !strncmp(e->name, name, n))
+            return eng_model_parse(name, e->text, model, err);
+    return ENG_FAIL(err, ENG_NOT_FOUND, "model: none is called \"%s\"", name);
+}
+
+EngStatus eng_model_split(EngModel *model, int ranks, EngErr *err)
+{
+    if (ranks < 1) return ENG_FAIL(err, ENG_USAGE, "model %s: %d ranks", model->name, ranks);
+    for (int i = 0; i < model->n_weights; i++)
+        model->weights[i].split = model->weight_info[i].split ? ranks : 1;
+    for (int i = 0; i < model->n_kv; i++) model->kv[i].split = model->kv_info[i].split ? ranks : 1;
+    return ENG_OK;
+}
+
+EngStatus eng_model_bytes(const EngModel *model, uint64_t *bytes, EngErr *err)
+{
+    *bytes = 0;
+    for (int i = 0; i < model->n_weights; i++) {
+        EngTensorShape whole = model->weights[i];
+        uint64_t one;
+        whole.split = 1;
+        EngStatus status = eng_tensor_bytes(&whole, &one, err);
+        if (status) return status;
+        *bytes += one;
+    }
+    return ENG_OK;
+}

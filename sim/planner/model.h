@@ -1,0 +1,38 @@
+/* What a model holds besides its Engram tables: weights and caches by the shapes of their tensors,
+ * kept as JSON in sim/planner/models/ and compiled in, or read from a file of the same form. Each
+ * tensor says where its shape is from (or the file says it for all). Never parameters times bytes:
+ * that forgets scales and tensors of other widths.
+ */
+#ifndef ENG_SIM_PLANNER_MODEL_H
+#define ENG_SIM_PLANNER_MODEL_H
+
+#include "sim/planner/ledger.h"
+
+#define ENG_MODEL_MAX_TENSORS 48
+
+typedef struct EngModelTensor {
+    char name[64];
+    EngQuantity from; /* origin, date and source; no value */
+    bool split;       /* ranks share it */
+} EngModelTensor;
+
+typedef struct EngModel {
+    char name[48], summary[160];
+    int n_weights, n_kv;
+    EngTensorShape weights[ENG_MODEL_MAX_TENSORS], kv[ENG_MODEL_MAX_TENSORS];
+    EngModelTensor weight_info[ENG_MODEL_MAX_TENSORS], kv_info[ENG_MODEL_MAX_TENSORS];
+    EngQuantity checkpoint; /* bytes of the published file, for comparison; origin 0: not given */
+    char digest[ENG_KEY_HEX];
+} EngModel;
+
+/* ENG_BAD_DATA naming model, tensor and key: unknown keys, no shape, no source, date or kind. Names
+ * in the shapes belong to the model, which must not move. */
+EngStatus eng_model_parse(const char *name, const char *text, EngModel *model, EngErr *err);
+/* A model's name or the path of a file. Unknown: ENG_NOT_FOUND. */
+EngStatus eng_model_open(const char *name, EngModel *model, EngErr *err);
+/* Sets what split tensors are split over. ENG_USAGE: ranks below 1 */
+EngStatus eng_model_split(EngModel *model, int ranks, EngErr *err);
+/* Of all tensors once. */
+EngStatus eng_model_bytes(const EngModel *model, uint64_t *bytes, EngErr *err);
+
+#endif

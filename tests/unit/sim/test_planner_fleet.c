@@ -1,0 +1,330 @@
+/* Models by tensor shapes, start-up, training groups, hosts, cost, prices and admission. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "base/rng.h"
+#include "sim/cache/admission.h"
+#include "sim/planner/fleet.h"
+#include "sim/planner/model.h"
+#include "sim/planner/startup.h"
+#include "sim/planner/training.h"
+
+#define GIB       0x1p30
+#define LENGTH(a) (int)(sizeof(a) / sizeof *(a))
+
+static void assert_near(double got, double want, double within, const char *what)
+{
+    if (!(fabs(got - want) <= within)) fail_msg("%s: %.9g, not %.9g", what, got, want);
+}
+
+/* ---- models ---- */
+
+/* Shapes of the configuration add up to the published checkpoint without its tables. */
+static void test_model_bytes(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    static EngModel model;
+    uint64_t bytes;
+    if (eng_model_open("v41-flash", &model, &err)) fail_msg("%s", err.text);
+    assert_int_equal(eng_model_bytes(&model, &bytes, &err), ENG_OK);
+    double rest = model.checkpoint.value - 768022850.0 * 264;
+    assert_near((double)bytes / rest, 1, 0.005, "checkpoint without tables");
+    for (int i = 0; i < model.n_weights; i++) {
+        assert_true(model.weight_info[i].from.origin != ENG_UNKNOWN);
+        assert_true(*model.weight_info[i].from.source && *model.weight_info[i].from.date);
+    }
+    /* Sparsity: of 732 B parameters that are not used by every token, 73 % are experts. */
+    double engram = 768022850.0 * 256, backbone = 552e9, active = 16e9;
+    assert_near((backbone - active) / (backbone + engram - active), 0.73, 0.005, "rho");
+    assert_near((backbone + engram - active) / 1e9, 732, 1, "sparse parameters");
+    assert_int_equal(eng_model_split(&model, 8, &err), ENG_OK);
+    uint64_t whole, part;
+    assert_int_equal(eng_tensor_bytes(&model.weights[0], &part, &err), ENG_OK);
+    assert_int_equal(eng_model_split(&model, 1, &err), ENG_OK);
+    assert_int_equal(eng_tensor_bytes(&model.weights[0], &whole, &err), ENG_OK);
+    assert_int_equal(whole, 8 * part);
+    assert_int_equal(eng_model_split(&model, 0, &err), ENG_USAGE);
+    assert_int_equal(eng_model_open("no-such", &model, &err), ENG_NOT_FOUND);
+}
+
+#define SAID "\"kind\": \"spec\", \"date\": \"2026-11-29\", \"source\": \"x\""
+#define MODEL(tensor)                                                                              \
+    "{\"summary\": \"s\", " SAID ", \"weights\": [{" tensor "}], "                                 \
+    "\"kv\": [{\"name\": \"k\", \"bits\": 8, \"dims\": [8]}]}"
+
+static void test_model_refuses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *says;
+    } wrong[] = {
+        {MODEL("\"name\": \"w\", \"bits\": 8"), "model m: w: dims are not"},
+        {MODEL("\"name\": \"w\", \"dims\": [4]"), "w"},
+        {MODEL("\"name\": \"w\", \"bits\": 8, \"dims\": [0]"), "no shape"},
+        {MODEL("\"name\": \"w\", \"bits\": 8, \"dims\": [-4]"), "no shape"},
+        {MODEL("\"name\": \"w\", \"bits\": 8, \"dims\": [4], \"count\": 0"), "count"},
+        {MODEL("\"name\": \"w\", \"bits\": 8, \"dims\": [4], \"bytes\": 1"), "unknown key bytes"},
+        {MODEL("\"bits\": 8, \"dims\": [4]"), "has no name"},
+        {MODEL("\"name\": \"w\", \"bits\": 8, \"dims\": [4], \"source\": \"y\""), "has no kind"},
+        {"{\"summary\": \"s\", \"weights\": [{\"name\": \"w\", \"bits\": 8, \"dims\": [4]}]}",
+         "has no kind"},
+        {"{\"summary\": \"s\", " SAID ", \"weights\": []}", "weights is not a list"},
+        {"{\"summary\": \"s\"", "line 1"},
+    };
+    for (int i = 0; i < LENGTH(wrong); i++) {
+        EngErr err = {0};
+        static EngModel model;
+        assert_int_equal(eng_model_parse("m", wrong[i].text, &model, &err), ENG_BAD_DATA);
+        if (!strstr(err.text, wrong[i].says))
+            fail_msg("\"%s\" does not say \"%s\"", err.text, wrong[i].says);
+    }
+}
+
+/* ---- prices ---- */
+
+static void test_prices(void **state)
+{
+    (void)state;
+#define RENT(numbers)                                                                              \
+    "{\"summary\": \"s\", \"tiers\": {\"hbm\": {\"rent\": {" numbers                               \
+    ", \"unit\": \"USD/h\", " SAID "}}}}"
+    EngErr err = {0};
+    EngMachineModel machine;
+    if (eng_machine_parse("m", RENT("\"low\": 2, \"high\": 5"), &machine, &err))
+        fail_msg("%s", err.text);
+    const EngQuantity *rent = &machine.tiers[0].fields[ENG_TIER_RENT];
+    assert_near(rent->low, 2, 0, "low");
+    assert_near(rent->high, 5, 0, "high");
+    static const char *const wrong[] = {RENT("\"value\": 3"), RENT("\"low\": 5, \"high\": 2"),
+                                        RENT("\"low\": 0, \"high\": 2"),
+                                        RENT("\"low\": -1, \"high\": 2"), RENT("\"low\": 1")};
+    for (int i = 0; i < LENGTH(wrong); i++) {
+        EngMachineModel refused;
+        assert_int_equal(eng_machine_parse("m", wrong[i], &refused, &err), ENG_BAD_DATA);
+    }
+    EngCost cost = {0};
+    EngQuantity dram = {.low = 2.4e-9, .high = 30e-9, .origin = ENG_MEASURED}, none = {0};
+    eng_cost_bought(&cost, "memory", &dram, 203e9, 4, 14800);
+    assert_near(cost.low, 0.0003, 5e-5, "tables at 2.4 USD/GB");
+    assert_near(cost.high, 0.0033, 5e-5, "tables at 30 USD/GB");
+    eng_cost_rent(&cost, "devices", rent, 8, 14800);
+    assert_near(cost.lines[1].low, 16 / (3600 * 14800.0) * 1e6, 1e-9, "devices");
+    assert_near(cost.high, cost.lines[0].high + cost.lines[1].high, 1e-12, "sum");
+    eng_cost_rent(&cost, "adapter", &none, 1, 14800);
+    eng_cost_rent(&cost, "power", &none, 1, 14800);
+    assert_int_equal(cost.n, 2);
+    assert_string_equal(cost.unpriced, "adapter, power");
+}
+
+/* ---- hosts ---- */
+
+static void test_hosts(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    EngFleet fleet;
+    EngFleetInput in = {.target = 1e5,
+                        .step = 0.025,
+                        .step_tokens = 128,
+                        .ranks = 4,
+                        .devices_per_host = 8,
+                        .table_hosts = 1};
+    assert_int_equal(eng_fleet_plan(&in, &fleet, &err), ENG_OK);
+    assert_near(fleet.replica_rate, 5120, 1e-9, "rate");
+    assert_int_equal(fleet.replicas, 20); /* 19.5 */
+    assert_int_equal(fleet.devices, 80);
+    assert_int_equal(fleet.hosts, 10);
+    in.ranks = 3; /* two fit a host of eight */
+    assert_int_equal(eng_fleet_plan(&in, &fleet, &err), ENG_OK);
+    assert_int_equal(fleet.hosts, 10);
+    in.ranks = 16;
+    assert_int_equal(eng_fleet_plan(&in, &fleet, &err), ENG_OK);
+    assert_int_equal(fleet.hosts, 40);
+    assert_false(fleet.tables_bind);
+    in.table_hosts = 64;
+    assert_int_equal(eng_fleet_plan(&in, &fleet, &err), ENG_OK);
+    assert_int_equal(fleet.hosts, 64);
+    assert_true(fleet.tables_bind);
+    in.target = 1e18;
+    assert_int_equal(eng_fleet_plan(&in, &fleet, &err), ENG_UNSUPPORTED);
+    in.target = 0;
+    assert_int_equal(eng_fleet_plan(&in, &fleet, &err), ENG_USAGE);
+    in.target = 1;
+    in.devices_per_host = 0;
+    assert_int_equal(eng_fleet_plan(&in, &fleet, &err), ENG_USAGE);
+    /* Units of a tier carry what its busy time is of each second. */
+    EngStepPlan plan = {.n = 2};
+    plan.gathers[0].stages[0] =
+        (EngStage){.requests = 3072, .bytes = 1e6, .terms = {1e-3, 2e-3, 9e-3}};
+    fleet.host_rate = 12800;
+    EngLoad load = eng_fleet_load(&fleet, 128, &plan, 0);
+    assert_near(load.requests_per_s, 3072 * 200, 1e-6, "requests");
+    assert_near(load.units, 0.4, 1e-12, "units: outstanding requests are not a rate");
+}
+
+/* ---- start-up ---- */
+
+static void test_startup(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    EngStartup s;
+    EngStartupInput in = {.bytes = 400e9,
+                          .copies = 2,
+                          .read_rate = 2e9,
+                          .populate_rate = 8e9,
+                          .pin_rate = 10e9,
+                          .pinned = 400e9};
+    assert_int_equal(eng_startup_plan(&in, &s, &err), ENG_OK);
+    assert_near(s.read, 100, 1e-9, "read once");
+    assert_near(s.populate, 50, 1e-9, "touched twice");
+    assert_near(s.total, 140, 1e-9, "all");
+    in.pin_rate = 0;
+    assert_int_equal(eng_startup_plan(&in, &s, &err), ENG_OK);
+    assert_true(isnan(s.pin) && isnan(s.total));
+    in.pinned = 0;
+    assert_int_equal(eng_startup_plan(&in, &s, &err), ENG_OK);
+    assert_near(s.total, 100, 1e-9, "nothing pinned");
+    in.populate_rate = 0;
+    assert_int_equal(eng_startup_plan(&in, &s, &err), ENG_OK);
+    assert_true(isnan(s.total));
+    in.copies = 0;
+    assert_int_equal(eng_startup_plan(&in, &s, &err), ENG_USAGE);
+}
+
+/* ---- training ---- */
+
+static void test_training(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    EngPreset preset;
+    EngTraining small, large;
+    assert_int_equal(eng_preset_find("v41-flash", &preset, &err), ENG_OK);
+    EngTrainingInput in = {.preset = &preset,
+                           .ranks = 512,
+                           .group = 8,
+                           .ranks_per_node = 8,
+                           .local_tokens = 65536,
+                           .unique = 0.6,
+                           .state_bytes = 4,
+                           .gradient_bytes = 2,
+                           .near_rate = 400e9,
+                           .far_rate = 40e9,
+                           .vision = 0.01,
+                           .backward = 0.1};
+    assert_int_equal(eng_training_plan(&in, &small, &err), ENG_OK);
+    assert_near(small.table_bytes / GIB, 188.83 / 8, 0.01, "an eighth of the tables");
+    assert_near(small.far_share, 0, 0, "all in the node");
+    assert_int_equal(small.replicas, 64);
+    in.group = 64;
+    assert_int_equal(eng_training_plan(&in, &large, &err), ENG_OK);
+    assert_near(large.table_bytes * 8, small.table_bytes, 1, "memory falls with the group");
+    assert_near(large.state_bytes, small.state_bytes, 1, "state is shared by all ranks either way");
+    assert_near(large.far_share, 56.0 / 64, 1e-12, "seven of eight rows come from other nodes");
+    assert_true(large.fetch > 5 * small.fetch);
+    assert_near(large.fetch, 65536 * 48 * 0.6 * 264 * 0.875 / 40e9, 1e-9, "network");
+    assert_near(large.exposed, fmax(0, large.fetch - 0.01) + fmax(0, large.give_back - 0.1), 1e-12,
+                "windows");
+    in.group = 1;
+    assert_int_equal(eng_training_plan(&in, &small, &err), ENG_OK);
+    assert_near(small.fetch, 0, 0, "alone");
+    in.group = 7;
+    assert_int_equal(eng_training_plan(&in, &small, &err), ENG_USAGE);
+    in.group = 8;
+    in.unique = 0;
+    assert_int_equal(eng_training_plan(&in, &small, &err), ENG_USAGE);
+    in.unique = 1;
+    in.far_rate = 0;
+    assert_int_equal(eng_training_plan(&in, &small, &err), ENG_USAGE);
+}
+
+/* Why layers 1 and 14 of 40: on 2 to 20 equal stages they are apart, side by side they are not. */
+static void test_stages(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    static const int apart[] = {1, 14}, close[] = {1, 2};
+    double a, b;
+    for (int stages = 4; stages <= 20; stages *= 2) {
+        assert_int_equal(eng_stage_balance(40, 1, apart, 2, 10, stages, &a, &err), ENG_OK);
+        assert_int_equal(eng_stage_balance(40, 1, close, 2, 10, stages, &b, &err), ENG_OK);
+        assert_true(a < b || stages > 13);
+    }
+    assert_int_equal(eng_stage_balance(40, 1, apart, 2, 0, 4, &a, &err), ENG_OK);
+    assert_near(a, 1, 1e-12, "nothing to balance");
+    assert_int_equal(eng_stage_balance(40, 1, apart, 2, 10, 4, &a, &err), ENG_OK);
+    assert_near(a, 20 / 15.0, 1e-12, "20 in the first two stages, 60 in all");
+    assert_int_equal(eng_stage_balance(40, 1, apart, 2, 10, 41, &a, &err), ENG_USAGE);
+    assert_int_equal(eng_stage_balance(10, 1, apart, 2, 10, 2, &a, &err), ENG_USAGE);
+}
+
+/* ---- admission: against a cache that is simulated as it would be built ---- */
+
+typedef struct Slow {
+    int64_t rows[64]; /* the most recent first */
+    int n, capacity;
+    bool seen[256];
+    int64_t hits;
+} Slow;
+
+static void slow_add(Slow *s, int64_t row)
+{
+    int at = 0;
+    while (at < s->n && s->rows[at] != row) at++;
+    if (at < s->n)
+        s->hits++;
+    else if (!s->seen[row]) {
+        s->seen[row] = true;
+        return;
+    } else if (s->n < s->capacity)
+        at = s->n++;
+    else
+        at = s->n - 1;
+    memmove(s->rows + 1, s->rows, (size_t)at * sizeof *s->rows);
+    s->rows[0] = row;
+}
+
+static void test_admission(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    EngRng rng;
+    EngAdmission admission;
+    static const int64_t capacities[] = {1, 2, 7, 20, 64};
+    static Slow slow[LENGTH(capacities)];
+    int64_t hits[LENGTH(capacities)];
+    eng_rng_seed(&rng, 5);
+    assert_int_equal(eng_admission_init(&admission, &err), ENG_OK);
+    for (int c = 0; c < LENGTH(capacities); c++) slow[c].capacity = (int)capacities[c];
+    for (int i = 0; i < 20000; i++) {
+        double u = eng_rng_unit(&rng);
+        int64_t row = (int64_t)(255 * u * u * u);
+        assert_int_equal(eng_admission_add(&admission, row, &err), ENG_OK);
+        for (int c = 0; c < LENGTH(capacities); c++) slow_add(&slow[c], row);
+    }
+    eng_admission_hits(&admission, capacities, LENGTH(capacities), hits);
+    for (int c = 0; c < LENGTH(capacities); c++) assert_int_equal(hits[c], slow[c].hits);
+    assert_int_equal(admission.accesses, 20000);
+    eng_admission_fini(&admission);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_model_bytes), cmocka_unit_test(test_model_refuses),
+        cmocka_unit_test(test_prices),      cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_startup),     cmocka_unit_test(test_training),
+        cmocka_unit_test(test_stages),      cmocka_unit_test(test_admission),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
