@@ -1,15 +1,73 @@
-/* Devices and streams; see device.h. */
+/* The device and its streams; see device.h and queue.h. */
 #include "kernels/cuda/device.h"
 
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "kernels/cuda/errors.cuh"
+#include "kernels/cuda/queue.h"
+
+/* ---- which device: asked in a child, since a process that has spoken to the driver cannot fork
+ * workers that do ---- */
+
+typedef struct Answer {
+    bool found;
+    EngCudaInfo info;
+} Answer;
+
+static Answer g_answer;
+static pthread_once_t g_asked = PTHREAD_ONCE_INIT;
+
+static void describe(Answer *answer)
+{
+    int n = 0;
+    cudaDeviceProp properties;
+    if (cudaGetDeviceCount(&n) != cudaSuccess || n < 1) return;
+    if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess) return;
+    answer->found = true;
+    snprintf(answer->info.name, sizeof answer->info.name, "%.127s", properties.name);
+    answer->info.processors = properties.multiProcessorCount;
+    answer->info.major = properties.major, answer->info.minor = properties.minor;
+    answer->info.l2_bytes = properties.l2CacheSize;
+    answer->info.memory_bytes = (int64_t)properties.totalGlobalMem;
+}
+
+static void ask_in_child(void)
+{
+    int ends[2];
+    Answer answer = {};
+    if (pipe(ends)) return;
+    pid_t child = fork();
+    if (child == 0) {
+        describe(&answer);
+        ssize_t put = write(ends[1], &answer, sizeof answer); /* fits a pipe: whole or not */
+        _exit(put != sizeof answer);
+    }
+    close(ends[1]);
+    ssize_t got = -1;
+    do got = child < 0 ? 0 : read(ends[0], &answer, sizeof answer);
+    while (got < 0 && errno == EINTR);
+    close(ends[0]);
+    while (child > 0 && waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    if (got == sizeof answer) g_answer = answer;
+}
+
+EngStatus eng_cuda_info(EngCudaInfo *info, EngErr *err)
+{
+    pthread_once(&g_asked, ask_in_child);
+    *info = g_answer.info;
+    return g_answer.found ? ENG_OK : ENG_FAIL(err, ENG_UNSUPPORTED, "no device");
+}
 
 EngStatus eng_cuda_device(EngErr *why)
 {
-    int n = 0;
-    cudaError_t error = cudaGetDeviceCount(&n);
-    if (error == cudaSuccess && n > 0) return ENG_OK;
-    (void)cudaGetLastError(); /* else it would be taken for the next launch's */
-    return ENG_FAIL(why, ENG_UNSUPPORTED, "no device");
+    EngCudaInfo info;
+    return eng_cuda_info(&info, why);
 }
 
 EngStatus eng_cuda_reachable(const void *at, const char *what, EngErr *err)

@@ -17,7 +17,8 @@ extern "C" {
 
 typedef struct CUstream_st EngCudaStream; /* a cudaStream_t points to one */
 
-/* ENG_OK with a device to use; else ENG_UNSUPPORTED, "no device" and what is missing. */
+/* ENG_OK with a device to use; else ENG_UNSUPPORTED, "no device" and what is missing. Asked in a
+ * child process, once: workers that are forked later can use the device. */
 EngStatus eng_cuda_device(EngErr *why);
 /* ENG_USAGE unless the device can reach the memory at `at`, naming it as `what`. */
 EngStatus eng_cuda_reachable(const void *at, const char *what, EngErr *err);
@@ -46,6 +47,20 @@ typedef struct EngCudaGrid {
 } EngCudaGrid;
 EngStatus eng_cuda_gather(const EngGatherProblem *problem, const EngGatherArgs *args,
                           EngCudaGrid grid, EngCudaStream *stream, EngErr *err);
+
+/* ---- project: section 6, step 2; up to 16 tokens, fp8 weights with 32x32 scales ---- */
+
+/* Holds the problem and, with k cut among blocks, their sums. splits 0: chosen. ENG_UNSUPPORTED
+ * with the reason where fits() has one. */
+typedef struct EngCudaProject EngCudaProject;
+EngStatus eng_cuda_project_fits(const EngProjectProblem *problem, EngErr *why);
+EngStatus eng_cuda_project_create(const EngProjectProblem *problem, int splits,
+                                  EngCudaProject **project, EngErr *err);
+void eng_cuda_project_destroy(EngCudaProject *project); /* accepts NULL */
+/* All pointers, the problem's too, are the device's; weights and x 16-byte aligned. Products of a
+ * token's element, its scale and a weight's scale are exact while bf16 holds them. */
+EngStatus eng_cuda_project(const EngCudaProject *project, const EngProjectArgs *args,
+                           EngCudaStream *stream, EngErr *err);
 
 /* ---- gate + write-back: section 6, steps 3-6; each stream is read once ---- */
 

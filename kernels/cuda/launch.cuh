@@ -7,12 +7,15 @@
 #ifndef ENG_KERNELS_CUDA_LAUNCH_CUH
 #define ENG_KERNELS_CUDA_LAUNCH_CUH
 
+inline long eng_cuda_launched; /* by ENG_LAUNCH, and by whoever launches without it */
+
 #ifdef ENG_SIMT
 #include <simt.cuh>
 
 /* kernel in parentheses when it is a template: ENG_LAUNCH((k<4>), ...). */
 #define ENG_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                 \
-    simt::launch_kernel(#kernel, kernel, grid, block, shared_bytes, stream, __VA_ARGS__)
+    (eng_cuda_launched++,                                                                          \
+     simt::launch_kernel(#kernel, kernel, grid, block, shared_bytes, stream, ##__VA_ARGS__))
 
 /* ENG_SHARED(float, sums, [4][32]): a shared array of a kernel, 16-byte aligned. */
 #define ENG_SHARED(type, name, dims)                                                               \
@@ -28,7 +31,7 @@
 #include <cuda_runtime.h>
 
 #define ENG_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                 \
-    kernel<<<grid, block, shared_bytes, stream>>>(__VA_ARGS__)
+    (eng_cuda_launched++, kernel<<<grid, block, shared_bytes, stream>>>(__VA_ARGS__))
 #define ENG_SHARED(type, name, dims) __shared__ __align__(16) type name dims
 #define ENG_SHARED_DYNAMIC(type, name)                                                             \
     extern __shared__ __align__(16) unsigned char eng_shared_dynamic[];                            \

@@ -1,5 +1,6 @@
-/* device.h in a build without CUDA: there is no device, and nothing else is reached. */
+/* device.h and queue.h in a build without CUDA: there is no device, and nothing else is reached. */
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/queue.h"
 
 #ifndef ENG_HAVE_CUDA
 
@@ -66,6 +67,146 @@ EngStatus eng_cuda_gate(const EngGateProblem *problem, const EngGateArgs *args,
                         EngCudaStream *stream, EngErr *err)
 {
     (void)problem, (void)args, (void)stream;
+    return no_device(err);
+}
+
+/* ---- queue.h ---- */
+
+EngStatus eng_cuda_main(EngCudaStream **stream, EngErr *err)
+{
+    *stream = NULL;
+    return no_device(err);
+}
+
+EngStatus eng_cuda_settle(EngCudaStream *stream, EngErr *err)
+{
+    (void)stream;
+    return no_device(err);
+}
+
+bool eng_cuda_hurries(void)
+{
+    return false;
+}
+
+bool eng_cuda_lost(void)
+{
+    return false;
+}
+
+EngStatus eng_cuda_alloc(EngCudaPlace place, size_t bytes, void **at, EngErr *err)
+{
+    (void)place, (void)bytes;
+    *at = NULL;
+    return no_device(err);
+}
+
+void eng_cuda_free(EngCudaPlace place, void *at)
+{
+    (void)place, (void)at;
+}
+
+EngStatus eng_cuda_copy(void *to, const void *from, size_t bytes, EngErr *err)
+{
+    (void)to, (void)from, (void)bytes;
+    return no_device(err);
+}
+
+EngStatus eng_cuda_copy_async(void *to, const void *from, size_t bytes, EngCudaStream *stream,
+                              EngErr *err)
+{
+    (void)to, (void)from, (void)bytes, (void)stream;
+    return no_device(err);
+}
+
+EngStatus eng_cuda_event_create(EngCudaEvent **event, EngErr *err)
+{
+    *event = NULL;
+    return no_device(err);
+}
+
+void eng_cuda_event_destroy(EngCudaEvent *event)
+{
+    (void)event;
+}
+
+EngStatus eng_cuda_event_record(EngCudaEvent *event, EngCudaStream *stream, EngErr *err)
+{
+    (void)event, (void)stream;
+    return no_device(err);
+}
+
+EngStatus eng_cuda_event_order(EngCudaStream *stream, EngCudaEvent *event, EngErr *err)
+{
+    (void)stream, (void)event;
+    return no_device(err);
+}
+
+EngStatus eng_cuda_event_wait(EngCudaEvent *event, EngErr *err)
+{
+    (void)event;
+    return no_device(err);
+}
+
+EngStatus eng_cuda_event_ns(EngCudaEvent *from, EngCudaEvent *to, double *ns, EngErr *err)
+{
+    (void)from, (void)to;
+    *ns = 0;
+    return no_device(err);
+}
+
+EngStatus eng_cuda_capture_begin(EngCudaStream *stream, EngErr *err)
+{
+    (void)stream;
+    return no_device(err);
+}
+
+EngStatus eng_cuda_capture_end(EngCudaStream *stream, EngCudaGraph **graph, EngErr *err)
+{
+    (void)stream;
+    *graph = NULL;
+    return no_device(err);
+}
+
+EngStatus eng_cuda_graph_launch(EngCudaGraph *graph, EngCudaStream *stream, EngErr *err)
+{
+    (void)graph, (void)stream;
+    return no_device(err);
+}
+
+void eng_cuda_graph_destroy(EngCudaGraph *graph)
+{
+    (void)graph;
+}
+
+EngStatus eng_cuda_window_open(EngErr *err)
+{
+    (void)err;
+    return ENG_OK;
+}
+
+EngStatus eng_cuda_window_close(EngCudaWindow *window, EngErr *err)
+{
+    (void)err;
+    *window = (EngCudaWindow){0};
+    return ENG_OK;
+}
+
+EngStatus eng_cuda_floor_ns(double *ns, EngErr *err)
+{
+    *ns = 0;
+    return no_device(err);
+}
+
+EngStatus eng_cuda_info(EngCudaInfo *info, EngErr *err)
+{
+    *info = (EngCudaInfo){0};
+    return no_device(err);
+}
+
+EngStatus eng_cuda_clocks(EngCudaClocks *clocks, EngErr *err)
+{
+    *clocks = (EngCudaClocks){-1, -1, 0};
     return no_device(err);
 }
 

@@ -24,6 +24,11 @@ struct Options {
     Policy policy = Policy::lazy;
     uint64_t seed = 1;
     long most_accesses = 4000000000; /* of one launch: more is an endless loop */
+    /* Bytes of an allocation of which every byte's history is kept, at 32 bytes each; races and
+     * unwritten bytes are not found in larger ones. */
+    size_t most_shadowed = SIZE_MAX;
+    bool faults_stay = false;        /* after a fault every call fails, as on a device */
+    long failing_launch = 0;         /* this one, counted from 1, is a fault; 0: none */
 };
 
 enum class Fault {
@@ -50,11 +55,34 @@ enum class Fault {
     capture_sync,      /* waiting for the device while a stream is being captured */
     capture_isolation, /* captured work depends on work outside the graph */
     stuck,             /* more accesses than Options::most_accesses */
+    planted,           /* Options::failing_launch */
 };
 
 const char *fault_name(Fault fault);
 
 void begin(const Options &options);
+
+/* ---- the simulated clock ----
+ *
+ * It knows streams, events and graphs but not the schedule that the policy chose: an operation
+ * starts when the host has given it and all that it comes after has ended. A call takes the host
+ * call_ns; a kernel runs kernel_ns and one more for each of its threads; a copy copy_ns and one for
+ * each 16 bytes.
+ */
+const uint64_t call_ns = 100, kernel_ns = 2000, copy_ns = 1000;
+
+enum class ActivityKind { none, kernel, copy, set };
+
+/* One line of the device's own account, in the order in which it was given. */
+struct Activity {
+    ActivityKind kind;
+    const char *name; /* of the kernel or the call; until the next begin() */
+    uint64_t start_ns, end_ns, bytes;
+    uint32_t stream, correlation;
+};
+size_t activities(void);
+Activity activity(size_t i);
+uint64_t clock_ns(void); /* the host's now */
 
 /* Faults since begin(). */
 int faults(void);

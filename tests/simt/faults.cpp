@@ -45,6 +45,7 @@ const char *fault_name(Fault fault)
         "wait during capture",
         "captured work depends on work outside",
         "stuck",
+        "planted fault",
     };
     return names[(int)fault];
 }

@@ -22,8 +22,10 @@ struct Operation {
     std::vector<uint32_t> members; /* of a joined operation */
     Set before;
     Work work;
-    uint32_t priority;
+    uint32_t priority, correlation;
     bool host, done;
+    Costs costs;
+    uint64_t start_ns, end_ns; /* on the simulated clock */
 };
 
 std::vector<std::unique_ptr<Operation>> g_operations; /* [0] is nobody */
@@ -32,6 +34,9 @@ std::map<std::pair<uint32_t, uint32_t>, uint32_t> g_joined;
 Set g_host_knows; /* what the host has waited for */
 uint32_t g_host;  /* its present stretch, 0: no access yet */
 Options g_options;
+uint64_t g_clock_ns; /* the host's */
+uint32_t g_calls;
+std::vector<uint32_t> g_activities;
 
 bool has(const Set &set, uint32_t op)
 {
@@ -105,6 +110,9 @@ void order_begin(const Options &options)
     g_joined.clear();
     g_host_knows.clear();
     g_host = 0;
+    g_clock_ns = 0;
+    g_calls = 0;
+    g_activities.clear();
 }
 
 const Options &options(void)
@@ -167,24 +175,59 @@ Stamp host_stamp(void)
 }
 
 uint32_t add_operation(const std::string &name, const std::vector<uint32_t> &after, Work work,
-                       uint32_t priority)
+                       uint32_t priority, const Costs &costs)
 {
     Operation operation = {};
     operation.name = name;
     operation.work = std::move(work);
     operation.priority = priority;
+    operation.correlation = g_calls;
     operation.before = g_host_knows;
+    operation.costs = costs;
+    operation.start_ns = g_clock_ns;
     for (uint32_t op : after) {
         if (!op) continue;
         operation.after.push_back(op);
         add(&operation.before, op);
         add_all(&operation.before, g_operations[op]->before);
+        if (operation.start_ns < g_operations[op]->end_ns)
+            operation.start_ns = g_operations[op]->end_ns;
     }
+    operation.end_ns = operation.start_ns + costs.ns;
     g_host = 0;
     uint32_t op = append(std::move(operation));
+    if (costs.kind != ActivityKind::none) g_activities.push_back(op);
     g_pending.push_back(op);
     run_early(op);
     return op;
+}
+
+void host_calls(void)
+{
+    g_clock_ns += call_ns;
+    g_calls++;
+}
+
+uint64_t operation_end(uint32_t op)
+{
+    return op ? g_operations[op]->end_ns : 0;
+}
+
+uint64_t clock_ns(void)
+{
+    return g_clock_ns;
+}
+
+size_t activities(void)
+{
+    return g_activities.size();
+}
+
+Activity activity(size_t i)
+{
+    const Operation &op = *g_operations[g_activities[i]];
+    return {op.costs.kind,  op.name.c_str(), op.start_ns,   op.end_ns,
+            op.costs.bytes, op.costs.stream, op.correlation};
 }
 
 bool operation_done(uint32_t op)
@@ -196,6 +239,7 @@ void wait_for(uint32_t op)
 {
     if (!op) return;
     while (!g_operations[op]->done) carry_out(choose(op));
+    if (g_clock_ns < g_operations[op]->end_ns) g_clock_ns = g_operations[op]->end_ns;
     add(&g_host_knows, op);
     add_all(&g_host_knows, g_operations[op]->before);
     g_host = 0;
@@ -204,7 +248,10 @@ void wait_for(uint32_t op)
 void wait_for_all(void)
 {
     while (!g_pending.empty()) wait_for(g_pending.back());
-    for (uint32_t op = 1; op < g_operations.size(); op++) add(&g_host_knows, op);
+    for (uint32_t op = 1; op < g_operations.size(); op++) {
+        add(&g_host_knows, op);
+        if (g_clock_ns < g_operations[op]->end_ns) g_clock_ns = g_operations[op]->end_ns;
+    }
     g_host = 0;
 }
 } // namespace simt

@@ -7,6 +7,7 @@
 #include "runtime.hpp"
 #include "simt.cuh"
 
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <set>
@@ -21,7 +22,7 @@ struct CUgraphExec_st {
 };
 
 struct CUstream_st {
-    uint32_t last, priority;
+    uint32_t last, priority, number;
     CUgraph_st *graph; /* being captured into, else NULL */
     bool origin;
     std::vector<uint32_t> tail; /* captured nodes that the next one comes after */
@@ -40,11 +41,18 @@ namespace
 {
 std::set<CUstream_st *> g_streams;
 cudaError_t g_error = cudaSuccess;
-long g_launches_done;
+long g_launches_done, g_launches_begun;
+uint32_t g_streams_made;
 
 cudaError_t fail(cudaError_t error)
 {
     return g_error = error;
+}
+
+/* What a call gives that finds nothing wrong itself. */
+cudaError_t after_faults(void)
+{
+    return options().faults_stay && faults() ? cudaErrorIllegalAddress : cudaSuccess;
 }
 
 bool capturing(void)
@@ -116,18 +124,21 @@ std::set<uint32_t> behind(const CUgraph_st &graph, const std::vector<uint32_t> &
 }
 } // namespace
 
-cudaError_t put(cudaStream_t stream, const std::string &name, Work work)
+cudaError_t put(cudaStream_t stream, const std::string &name, Work work, Costs costs)
 {
+    host_calls();
+    if (after_faults()) return fail(after_faults());
     if (!stream || stream == cudaStreamLegacy || stream == cudaStreamPerThread) {
         report(Fault::legacy_stream, "%s", name.c_str());
         return fail(cudaErrorInvalidValue);
     }
+    costs.stream = stream->number;
     if (stream->graph) {
-        stream->graph->nodes.push_back({name, std::move(work), stream->tail});
+        stream->graph->nodes.push_back({name, std::move(work), stream->tail, costs});
         stream->tail = {(uint32_t)stream->graph->nodes.size() - 1};
         return cudaSuccess;
     }
-    stream->last = add_operation(name, {stream->last}, std::move(work), stream->priority);
+    stream->last = add_operation(name, {stream->last}, std::move(work), stream->priority, costs);
     return cudaSuccess;
 }
 
@@ -135,11 +146,17 @@ void launch(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, cuda
             void *arguments, void (*call)(void *))
 {
     Launch launch = {kernel, grid, block, shared_bytes, arguments, call};
-    put(stream, kernel, [launch](uint32_t op) {
-        int before = faults();
-        execute(launch, op, options());
-        g_launches_done += faults() == before;
-    });
+    uint64_t threads = (uint64_t)grid.x * grid.y * grid.z * block.x * block.y * block.z;
+    put(stream, kernel,
+        [launch](uint32_t op) {
+            int before = faults();
+            if (++g_launches_begun == options().failing_launch)
+                report(Fault::planted, "%s", launch.kernel);
+            if (faults() > before) return;
+            execute(launch, op, options());
+            g_launches_done += faults() == before;
+        },
+        {ActivityKind::kernel, kernel_ns + threads, 0, 0});
 }
 
 long launches_done(void)
@@ -190,36 +207,40 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, cudaMemcpy
     Kind kind;
     if (!memory_known(dst, &kind) || !memory_known(src, &kind))
         report(Fault::pageable_copy, "cudaMemcpyAsync of %zu bytes", bytes);
-    return put(stream, "cudaMemcpyAsync", [=](uint32_t op) { copy_now(dst, src, bytes, op); });
+    return put(stream, "cudaMemcpyAsync", [=](uint32_t op) { copy_now(dst, src, bytes, op); },
+               {ActivityKind::copy, copy_ns + bytes / 16, bytes, 0});
 }
 
 cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cudaStream_t stream)
 {
-    return put(stream, "cudaMemsetAsync", [=](uint32_t op) { set_now(dst, value, bytes, op); });
+    return put(stream, "cudaMemsetAsync", [=](uint32_t op) { set_now(dst, value, bytes, op); },
+               {ActivityKind::set, copy_ns + bytes / 16, bytes, 0});
 }
 
 /* The blocking forms order nothing but themselves, as with streams that do not block. */
 cudaError_t cudaMemcpy(void *dst, const void *src, size_t bytes, cudaMemcpyKind)
 {
     if (refused_in_capture("cudaMemcpy")) return fail(cudaErrorStreamCaptureUnsupported);
-    wait_for(add_operation(
-        "cudaMemcpy", {}, [=](uint32_t op) { copy_now(dst, src, bytes, op); }, 0));
-    return cudaSuccess;
+    host_calls();
+    wait_for(add_operation("cudaMemcpy", {}, [=](uint32_t op) { copy_now(dst, src, bytes, op); }, 0,
+                           {ActivityKind::copy, copy_ns + bytes / 16, bytes, 0}));
+    return after_faults();
 }
 
 cudaError_t cudaMemset(void *dst, int value, size_t bytes)
 {
     if (refused_in_capture("cudaMemset")) return fail(cudaErrorStreamCaptureUnsupported);
-    wait_for(add_operation(
-        "cudaMemset", {}, [=](uint32_t op) { set_now(dst, value, bytes, op); }, 0));
-    return cudaSuccess;
+    host_calls();
+    wait_for(add_operation("cudaMemset", {}, [=](uint32_t op) { set_now(dst, value, bytes, op); },
+                           0, {ActivityKind::set, copy_ns + bytes / 16, bytes, 0}));
+    return after_faults();
 }
 
 /* ---- streams and events ---- */
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
 {
-    *stream = new CUstream_st{0, random_priority(), nullptr, false, {}};
+    *stream = new CUstream_st{0, random_priority(), ++g_streams_made, nullptr, false, {}};
     g_streams.insert(*stream);
     return cudaSuccess;
 }
@@ -235,7 +256,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     if (refused_in_capture("cudaStreamSynchronize")) return fail(cudaErrorStreamCaptureUnsupported);
     if (stream) wait_for(stream->last);
-    return cudaSuccess;
+    return after_faults();
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream)
@@ -247,7 +268,7 @@ cudaError_t cudaDeviceSynchronize(void)
 {
     if (refused_in_capture("cudaDeviceSynchronize")) return fail(cudaErrorStreamCaptureUnsupported);
     wait_for_all();
-    return cudaSuccess;
+    return after_faults();
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
@@ -275,6 +296,15 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
     if (event->graph || refused_in_capture("cudaEventSynchronize"))
         return fail(cudaErrorStreamCaptureUnsupported);
     wait_for(event->op);
+    return after_faults();
+}
+
+/* On the simulated clock. */
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
+{
+    if (!from->recorded || !to->recorded) return fail(cudaErrorInvalidResourceHandle);
+    if (!operation_done(from->op) || !operation_done(to->op)) return fail(cudaErrorNotReady);
+    *ms = (float)((double)(operation_end(to->op) - operation_end(from->op)) * 1e-6);
     return cudaSuccess;
 }
 
@@ -350,12 +380,14 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
     if (!stream || stream->graph) return fail(cudaErrorStreamCaptureUnsupported);
+    host_calls();
+    if (after_faults()) return fail(after_faults());
     std::vector<uint32_t> ops, all = {stream->last, exec->last};
     uint32_t start = add_operation("cudaGraphLaunch", all, nullptr, stream->priority);
     for (const Node &node : exec->nodes) {
         std::vector<uint32_t> after = {start};
         for (uint32_t before : node.after) after.push_back(ops[before]);
-        ops.push_back(add_operation(node.name, after, node.work, random_priority()));
+        ops.push_back(add_operation(node.name, after, node.work, random_priority(), node.costs));
     }
     ops.push_back(start);
     stream->last = add_operation("end of the graph", ops, nullptr, stream->priority);
@@ -391,6 +423,7 @@ cudaError_t cudaPeekAtLastError(void)
 
 const char *cudaGetErrorString(cudaError_t error)
 {
+    if (error == cudaErrorIllegalAddress && faults()) return fault_text(0);
     return error ? "simulated error" : "no error";
 }
 
@@ -406,11 +439,30 @@ cudaError_t cudaGetDeviceCount(int *count)
 }
 
 /* Two multiprocessors: a persistent grid must loop, and a grid must not count on more. */
+static const int processors = 2;
+
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
 {
-    *value = attribute == cudaDevAttrMultiProcessorCount      ? 2
+    *value = attribute == cudaDevAttrMultiProcessorCount      ? processors
              : attribute == cudaDevAttrComputeCapabilityMajor ? 9
                                                               : 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
+{
+    memset(properties, 0, sizeof *properties);
+    strcpy(properties->name, "host executor");
+    properties->multiProcessorCount = processors;
+    properties->major = 9;
+    properties->l2CacheSize = 1 << 20;
+    properties->totalGlobalMem = (size_t)24 << 30;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char *bus_id, int size, int)
+{
+    snprintf(bus_id, (size_t)size, "0000:00:00.0");
     return cudaSuccess;
 }
 }
