@@ -87,19 +87,46 @@ EngStatus eng_step_hash(EngStep *step, int64_t pass, EngErr *err)
     return eng_runner_run(&step->hash, &args, err);
 }
 
-EngStatus eng_step_submit(EngStep *step, int64_t pass, EngErr *err)
+/* The tokens of a pass from `from` on; their row numbers have been hashed. */
+static EngStatus ask(EngStep *step, int64_t pass, int64_t from, EngPrefetchTicket *ticket,
+                     EngErr *err)
 {
-    int slot = (int)(pass & 1);
-    step->known_ns[slot] = eng_now_ns();
-    EngStatus status = eng_step_hash(step, pass, err);
-    if (!status)
-        status = eng_prefetch_submit(step->prefetcher, step->rows[slot],
-                                     (int64_t)step->spec.modules * step->spec.shapes[0].columns,
-                                     pass_tokens(step, pass), eng_nvtx_step, false,
-                                     &step->tickets[slot], err);
-    if (!status && !step->tickets[slot])
+    int64_t stride = (int64_t)step->spec.modules * step->spec.shapes[0].columns;
+    EngStatus status =
+        eng_prefetch_submit(step->prefetcher, step->rows[pass & 1] + from * stride, stride,
+                            pass_tokens(step, pass) - from, eng_nvtx_step, false, ticket, err);
+    if (!status && !*ticket)
         status = ENG_FAIL(err, ENG_INTERNAL, "prefetch: no room for pass %" PRId64, pass);
     return status;
+}
+
+EngStatus eng_step_submit(EngStep *step, int64_t pass, EngErr *err)
+{
+    EngStepTickets *t = &step->tickets[pass & 1];
+    *t = (EngStepTickets){.kept = pass_tokens(step, pass)};
+    step->known_ns[pass & 1] = eng_now_ns();
+    EngStatus status = eng_step_hash(step, pass, err);
+    return status ? status : ask(step, pass, 0, &t->first, err);
+}
+
+void eng_step_keep(EngStep *step, int64_t pass, int64_t tokens)
+{
+    EngStepTickets *t = &step->tickets[pass & 1];
+    t->kept = tokens;
+    if (tokens) {
+        eng_prefetch_keep(step->prefetcher, t->first, tokens);
+    } else {
+        eng_prefetch_cancel(step->prefetcher, t->first);
+        t->first = 0;
+    }
+}
+
+EngStatus eng_step_submit_rest(EngStep *step, int64_t pass, EngErr *err)
+{
+    EngStepTickets *t = &step->tickets[pass & 1];
+    step->known_ns[pass & 1] = eng_now_ns();
+    EngStatus status = eng_step_hash(step, pass, err);
+    return status ? status : ask(step, pass, t->kept, &t->rest, err);
 }
 
 static void count_wait(EngStep *step, int m, const EngPrefetchRows *rows)
@@ -112,15 +139,18 @@ static void count_wait(EngStep *step, int m, const EngPrefetchRows *rows)
     sums->wanted_ns[m] += rows->fetch_end_ns - known;
 }
 
-/* Rows of the first tokens against the seed, then all of what was gathered from them. */
-static EngStatus compare(EngStep *step, int m, const EngPrefetchRows *rows, EngErr *err)
+/* Rows of tokens from `from` of the pass on: the first against the seed, then all of what was
+ * gathered from them. */
+static EngStatus compare(EngStep *step, int m, const EngPrefetchRows *rows, int64_t from,
+                         int64_t tokens, EngErr *err)
 {
     const EngShape *shape = &step->spec.shapes[m];
     EngResidual *r = step->residual;
     EngRowsOut out = {(uint8_t *)(uintptr_t)rows->table.values,
                       (uint8_t *)(uintptr_t)rows->table.scales};
     EngCheck check = {0};
-    const int64_t *numbers = step->rows[step->pass & 1] + m * shape->columns;
+    const int64_t *numbers =
+        step->rows[step->pass & 1] + (from * step->spec.modules + m) * shape->columns;
     int64_t wrong = 0, n = rows->tokens < VERIFIED_TOKENS ? rows->tokens : VERIFIED_TOKENS, *wanted;
     EngStatus status = eng_alloc_or((void **)&wanted, (size_t)n, (size_t)shape->columns * 8,
                                     "row numbers to compare", err);
@@ -130,14 +160,15 @@ static EngStatus compare(EngStep *step, int m, const EngPrefetchRows *rows, EngE
     if (!status)
         status = eng_table_rows_check(step->resources, shape->row_format, shape->row_dims, wanted,
                                       n * shape->columns, &out, &wrong, err);
-    EngGatherArgs args = {
-        .rows = step->identity, .row_stride = shape->columns, .out = step->gathered};
+    EngGatherArgs args = {.rows = step->identity,
+                          .row_stride = shape->columns,
+                          .out = step->gathered + from * shape->k};
     if (!status) status = eng_check_gather(&step->gather.problem.u.gather, &args, &check, err);
     eng_free(wanted);
     r->n_checked += n * shape->columns + check.n_checked;
     r->n_outputs += rows->tokens * shape->columns + check.n_outputs;
     r->n_nonfinite += check.n_nonfinite;
-    if (!wrong && !check.n_failed && rows->tokens == pass_tokens(step, step->pass)) return status;
+    if (!wrong && !check.n_failed && rows->tokens == tokens) return status;
     r->pass = false;
     r->max_rel = 1;
     snprintf(r->note, sizeof r->note,
@@ -146,10 +177,11 @@ static EngStatus compare(EngStep *step, int m, const EngPrefetchRows *rows, EngE
     return status;
 }
 
-static EngStatus take_rows(EngStep *step, int m, EngErr *err)
+/* What one ticket of the pass was for: tokens from `from` on. */
+static EngStatus take_part(EngStep *step, int m, EngPrefetchTicket ticket, int64_t from,
+                           int64_t tokens, EngErr *err)
 {
     const EngShape *shape = &step->spec.shapes[m];
-    EngPrefetchTicket ticket = step->tickets[step->pass & 1];
     EngPrefetchRows *rows = &step->held[m];
     EngStatus status = ENG_OK;
     if (!step->ahead) {
@@ -157,14 +189,27 @@ static EngStatus take_rows(EngStep *step, int m, EngErr *err)
         if (status) return status;
         count_wait(step, m, rows);
     }
-    EngArgs args = {
-        .u.gather = {.rows = step->identity, .row_stride = shape->columns, .out = step->gathered}};
+    EngArgs args = {.u.gather = {.rows = step->identity,
+                                 .row_stride = shape->columns,
+                                 .out = step->gathered + from * shape->k}};
     step->gather.problem.u.gather.table = rows->table;
     step->gather.problem.u.gather.tokens = rows->tokens;
     step->gather.layer = step->spec.at[m];
     status = eng_runner_run(&step->gather, &args, err);
-    if (!status && step->residual) status = compare(step, m, rows, err);
+    if (!status && step->residual) status = compare(step, m, rows, from, tokens, err);
     eng_prefetch_release(step->prefetcher, ticket, m);
+    return status;
+}
+
+static EngStatus take_rows(EngStep *step, int m, EngErr *err)
+{
+    const EngStepTickets *t = &step->tickets[step->pass & 1];
+    int64_t all = pass_tokens(step, step->pass);
+    EngStatus status = ENG_OK;
+    if (t->first) status = take_part(step, m, t->first, 0, t->kept, err);
+    if (t->rest && !status) status = take_part(step, m, t->rest, t->kept, all - t->kept, err);
+    if (!status && !t->first && !t->rest)
+        status = ENG_FAIL(err, ENG_INTERNAL, "prefetch: nothing was asked for");
     return status;
 }
 
@@ -200,8 +245,8 @@ EngStatus eng_step_hold(EngStep *step, int64_t pass, EngErr *err)
 {
     EngStatus status = ENG_OK;
     for (int m = 0; m < step->spec.modules && !status; m++)
-        status =
-            eng_prefetch_wait(step->prefetcher, step->tickets[pass & 1], m, &step->held[m], err);
+        status = eng_prefetch_wait(step->prefetcher, step->tickets[pass & 1].first, m,
+                                   &step->held[m], err);
     step->ahead = true;
     return status;
 }

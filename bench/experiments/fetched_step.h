@@ -103,6 +103,13 @@ typedef struct EngStepSums {
     int64_t wanted_ns[ENG_STEP_MODULES]; /* from ids known to read: the window that hides it */
 } EngStepSums;
 
+/* What the rows of a pass were asked for with: its first `kept` tokens with one ticket, those after
+ * them, if any, with another. */
+typedef struct EngStepTickets {
+    EngPrefetchTicket first, rest; /* 0: none */
+    int64_t kept;
+} EngStepTickets;
+
 typedef struct EngStep {
     EngStepSpec spec;
     const EngResources *resources;
@@ -123,8 +130,8 @@ typedef struct EngStep {
     int32_t *tokens;    /* decode: [chunk], of the pass to be hashed */
     int32_t *history;   /* decode: [sequences, reach] before them */
     int64_t *starts;    /* decode: [sequences + 1] */
-    EngPrefetchTicket tickets[2]; /* of a pass and of the next */
-    int64_t known_ns[2];          /* when their ids were known */
+    EngStepTickets tickets[2]; /* of a pass and of the next */
+    int64_t known_ns[2];       /* when their ids were known */
     EngPrefetchRows held[ENG_STEP_MODULES];
     bool ahead; /* rows are in held */
     int64_t pass;
@@ -148,6 +155,10 @@ EngStatus eng_step_ready(EngStep *step, EngStepSums *sums, EngErr *err);
  * and history. forward: the layers, and the wait for rows unless they are held. hold: waits for all
  * rows of a pass. keep_ids: tokens as the backbone's. Two passes are in hand, `pass` modulo 2. */
 EngStatus eng_step_submit(EngStep *step, int64_t pass, EngErr *err);
+/* What a pass was submitted for was right in its first `tokens` tokens only (0: in none): the rest
+ * is cancelled. submit_rest: asks for the right rows of those; all of them are hashed again. */
+void eng_step_keep(EngStep *step, int64_t pass, int64_t tokens);
+EngStatus eng_step_submit_rest(EngStep *step, int64_t pass, EngErr *err);
 EngStatus eng_step_forward(EngStep *step, int64_t pass, EngErr *err);
 EngStatus eng_step_hold(EngStep *step, int64_t pass, EngErr *err);
 EngStatus eng_step_hash(EngStep *step, int64_t pass, EngErr *err);

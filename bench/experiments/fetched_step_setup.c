@@ -159,7 +159,9 @@ EngStatus eng_step_spec_bytes(const EngStepSpec *spec, size_t *bytes, EngErr *er
     size_t pass = (size_t)spec->chunk * (size_t)shape->columns, modules = (size_t)spec->modules;
     EngStatus status = eng_backbone_size(&spec->backbone, &backbone, err);
     if (status) return status;
-    *bytes = backbone.bytes + pass * modules * (2 * shape->row_bytes + 5 * sizeof(int64_t)) +
+    size_t buffers = spec->verified > 1 ? 3 : 2, numbers = buffers + 3;
+    *bytes = backbone.bytes +
+             pass * modules * (buffers * shape->row_bytes + numbers * sizeof(int64_t)) +
              pass * (sizeof(int64_t) + 2 * (size_t)shape->row_dims);
     for (int m = 0; m < spec->modules; m++)
         *bytes += eng_store_spec_bytes(&spec->store, spec->shapes[m].address.rows[0],
@@ -281,10 +283,12 @@ static EngStatus open_fetch(EngStep *step, const EngPoint *point, EngErr *err)
         eng_delay_store_init(&step->delayed[m], stores[m], spec->delay_ns);
         stores[m] = &step->delayed[m].base;
     }
+    /* A pass, perhaps in two parts, and the next; one more step may be cancelled and still read. */
+    int parts = spec->verified > 1 ? 2 : 1;
     EngPrefetchOptions options = {.columns = spec->shapes[0].columns,
                                   .max_tokens = spec->chunk,
-                                  .buffers = 2 * spec->modules,
-                                  .steps = 3, /* one may be cancelled and still being read */
+                                  .buffers = (parts + 1) * spec->modules,
+                                  .steps = parts + 2,
                                   .layer_ids = spec->at};
     if (!status)
         status = eng_prefetch_create(stores, spec->modules, &options, &step->prefetcher, err);

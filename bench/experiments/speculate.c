@@ -3,9 +3,10 @@
  * A verify step computes a window of `draft` drafted tokens and one more for each sequence; rows of
  * all are needed, those of rejected tokens in vain. With ahead=on the rows of the window after it
  * are asked for while it computes, as if every draft and the token after them had been guessed
- * right; where one was not, what was asked for is cancelled, and the right window is fetched when
- * it is known. Tokens are those of a text; a rejected draft is another token of it. Acceptance is
- * drawn for each draft, up to the first that fails: no model decides it.
+ * right. When the step is over, the sequences before the first that was guessed wrong keep theirs,
+ * read or not; the rest is cancelled, and the right windows of the other sequences are fetched.
+ * Tokens are those of a text; a rejected draft is another token of it. Acceptance is drawn for each
+ * draft, up to the first that fails: no model decides it.
  *
  * A run walks a text through 16 steps, each twice: rows there before, and beside their fetch.
  */
@@ -47,9 +48,12 @@ static const EngMetricDef g_metrics[] = {
     {"hidden", "share", +1, "wall", "1 - stall / fetch, not below 0"},
     {"window_rows", "rows", 0, "none", "rows that a verify step needs"},
     {"rejected_rows", "rows", -1, "none", "of these, rows of rejected drafts"},
-    {"ahead_share", "share", +1, "none", "steps whose rows had been asked for in the step before"},
-    {"cancelled_rows", "rows", -1, "none", "asked for ahead and cancelled before they were read"},
-    {"vain_rows", "rows", -1, "none", "asked for ahead, read and then cancelled"},
+    {"ahead_share", "share", +1, "none",
+     "windows of sequences whose rows had been asked for in the step before, and were kept"},
+    {"kept_rows", "rows", +1, "none", "asked for ahead and kept, per step"},
+    {"cancelled_rows", "rows", -1, "none",
+     "asked for ahead and cancelled before they were read, per step"},
+    {"vain_rows", "rows", -1, "none", "asked for ahead, read and then cancelled, per step"},
     {"vain_share", "share", -1, "none", "rows of rejected drafts and vain rows, of all rows read"},
     {"emulated", "", 0, "none", "1: the window is paced or reads are delayed"},
 };
@@ -57,8 +61,8 @@ static const EngMetricDef g_metrics[] = {
 /* A window of every sequence. */
 typedef struct Window {
     int64_t at[MAX_SEQUENCES];
-    int gained[MAX_SEQUENCES]; /* accepted drafts and one more */
-    bool guessed;              /* all drafts and the token after them, in every sequence */
+    int gained[MAX_SEQUENCES];   /* accepted drafts and one more */
+    bool guessed[MAX_SEQUENCES]; /* all drafts and the token after them */
 } Window;
 
 typedef struct State {
@@ -68,9 +72,9 @@ typedef struct State {
     double acceptance;
     bool ahead;
     int64_t sequences, draft;
-    int64_t known;            /* tokens of the stream up to the last window's begin */
-    EngStepSums timed, ready; /* of the sample */
-    int64_t gained, rejected, n_ahead;
+    int64_t known;                  /* tokens of the stream up to the last window's begin */
+    EngStepSums timed, ready;       /* of the sample */
+    int64_t gained, rejected, kept; /* tokens; windows */
     EngPrefetchStats before;
 } State;
 
@@ -137,7 +141,7 @@ static EngStatus prepare(void *opaque, EngErr *err)
 {
     State *state = opaque;
     state->timed = state->ready = (EngStepSums){0};
-    state->gained = state->rejected = state->n_ahead = 0;
+    state->gained = state->rejected = state->kept = 0;
     EngStatus status = eng_step_prepare(&state->step, err);
     eng_prefetch_stats(state->step.prefetcher, &state->before);
     return status;
@@ -150,41 +154,35 @@ static bool accepted(State *state)
     return (double)(eng_rng_u64(&state->rng) >> 11) * 0x1p-53 < state->acceptance;
 }
 
-/* Draws what will be accepted of the windows at `at`. */
-static void draw(State *state, Window *window, const int64_t *at)
+/* Draws what will be accepted of a sequence's window at `at`. */
+static void draw(State *state, Window *window, int64_t s, int64_t at)
 {
-    window->guessed = true;
-    for (int64_t s = 0; s < state->sequences; s++) {
-        int n = 0;
-        while (n < state->draft && accepted(state)) n++;
-        window->at[s] = at[s];
-        window->gained[s] = n + 1;
-        window->guessed = window->guessed && n == state->draft && accepted(state);
-    }
+    int n = 0;
+    while (n < state->draft && accepted(state)) n++;
+    window->at[s] = at;
+    window->gained[s] = n + 1;
+    window->guessed[s] = n == state->draft && accepted(state);
 }
 
 /* Texts begin anew, each in a window of its own. */
 static void draw_first(State *state, Window *window)
 {
-    int64_t at[MAX_SEQUENCES];
-    const EngWindows *w = &state->step.windows;
+    EngWindows *w = &state->step.windows;
     for (int64_t s = 0; s < state->sequences; s++)
-        at[s] = w->at[eng_windows_next(&state->step.windows)];
-    draw(state, window, at);
+        draw(state, window, s, w->at[eng_windows_next(w)]);
 }
 
-/* `gained` tokens on, or as many as a window has where everything is taken for guessed. */
-static void draw_next(State *state, const Window *last, bool whole, Window *window)
+/* Of sequences from `from` on: `gained` tokens on, or as many as a window has where everything is
+ * taken for guessed. */
+static void draw_next(State *state, const Window *last, int64_t from, bool whole, Window *window)
 {
-    int64_t at[MAX_SEQUENCES];
-    for (int64_t s = 0; s < state->sequences; s++)
-        at[s] = last->at[s] + (whole ? state->draft + 1 : last->gained[s]);
-    draw(state, window, at);
+    for (int64_t s = from; s < state->sequences; s++)
+        draw(state, window, s, last->at[s] + (whole ? state->draft + 1 : last->gained[s]));
 }
 
-/* Row numbers of pass `pass` (modulo 2) to the prefetcher. Rejected drafts are tokens from
- * elsewhere in the same text. */
-static EngStatus submit(State *state, int64_t pass, EngErr *err)
+/* Row numbers of pass `pass` (modulo 2) to the prefetcher, but for those of `asked` sequences,
+ * which it has. Rejected drafts are tokens from elsewhere in the same text. */
+static EngStatus submit(State *state, int64_t pass, int64_t asked, EngErr *err)
 {
     EngStep *step = &state->step;
     const Window *window = &state->windows[pass];
@@ -196,7 +194,7 @@ static EngStatus submit(State *state, int64_t pass, EngErr *err)
                 step->windows.stream[(window->at[s] + j) * 7919 % state->known];
     }
     eng_step_keep_ids(step, pass * step->spec.chunk, step->tokens, step->spec.chunk);
-    return eng_step_submit(step, pass, err);
+    return asked ? eng_step_submit_rest(step, pass, err) : eng_step_submit(step, pass, err);
 }
 
 /* ---- steps ---- */
@@ -205,7 +203,7 @@ static EngStatus ready_step(State *state, int64_t pass, EngErr *err)
 {
     EngStep *step = &state->step;
     step->sums = &state->ready;
-    EngStatus status = submit(state, pass, err);
+    EngStatus status = submit(state, pass, 0, err);
     if (!status) status = eng_step_hold(step, pass, err);
     int64_t from = eng_now_ns();
     if (!status) status = eng_step_hash(step, pass, err);
@@ -215,29 +213,33 @@ static EngStatus ready_step(State *state, int64_t pass, EngErr *err)
     return status;
 }
 
-/* *asked: rows of this pass have been asked for; then: those of the next. */
-static EngStatus timed_step(State *state, int64_t pass, bool *asked, EngErr *err)
+/* *asked: sequences, the first ones, whose rows of this pass have been asked for; then: of the
+ * next. The last step of a text asks for nothing ahead. */
+static EngStatus timed_step(State *state, int64_t pass, bool last, int64_t *asked, EngErr *err)
 {
     EngStep *step = &state->step;
     Window *now = &state->windows[pass], *next = &state->windows[1 - pass];
+    bool ahead = state->ahead && !last;
+    int64_t kept = 0;
     EngStatus status = ENG_OK;
     step->sums = &state->timed;
     step->ahead = false;
-    if (state->ahead) draw_next(state, now, true, next);
-    state->n_ahead += *asked;
+    state->kept += *asked;
+    if (ahead) draw_next(state, now, 0, true, next);
+    while (ahead && kept < state->sequences && now->guessed[kept]) kept++;
     int64_t from = eng_now_ns();
-    if (!*asked) status = submit(state, pass, err);
-    if (state->ahead && !status) status = submit(state, 1 - pass, err);
+    if (*asked < state->sequences) status = submit(state, pass, *asked, err);
+    if (ahead && !status) status = submit(state, 1 - pass, 0, err);
     if (!status) status = eng_step_forward(step, pass, err);
-    *asked = state->ahead && now->guessed;
-    if (state->ahead && !*asked) eng_prefetch_cancel(step->prefetcher, step->tickets[1 - pass]);
+    if (ahead && !status) eng_step_keep(step, 1 - pass, kept * (state->draft + 1));
     state->timed.step_ns += eng_now_ns() - from;
     state->timed.steps++;
     for (int64_t s = 0; s < state->sequences; s++) {
         state->gained += now->gained[s];
         state->rejected += state->draft + 1 - now->gained[s];
     }
-    if (!*asked) draw_next(state, now, false, next);
+    draw_next(state, now, kept, false, next);
+    *asked = kept;
     return status;
 }
 
@@ -245,18 +247,16 @@ static EngStatus run(void *opaque, EngErr *err)
 {
     State *state = opaque;
     EngStatus status = ENG_OK;
-    bool asked = false;
-    int64_t pass = 0;
+    int64_t pass = 0, asked = 0;
     draw_first(state, &state->windows[0]);
     for (int i = 0; i < ENG_STEP_CHAIN && !status; i++, pass = 1 - pass) {
         status = ready_step(state, pass, err);
-        if (!status) draw_next(state, &state->windows[pass], false, &state->windows[1 - pass]);
+        if (!status) draw_next(state, &state->windows[pass], 0, false, &state->windows[1 - pass]);
     }
     pass = 0;
     draw_first(state, &state->windows[0]);
     for (int i = 0; i < ENG_STEP_CHAIN && !status; i++, pass = 1 - pass)
-        status = timed_step(state, pass, &asked, err);
-    if (asked) eng_prefetch_cancel(state->step.prefetcher, state->step.tickets[pass]);
+        status = timed_step(state, pass, i + 1 == ENG_STEP_CHAIN, &asked, err);
     return status;
 }
 
@@ -304,11 +304,12 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     values[7] = eng_hidden_fraction(t->fetch_ns[0], t->stall_ns[0]);
     values[8] = window;
     values[9] = per(rejected, t->steps);
-    values[10] = per((double)state->n_ahead, t->steps);
-    values[11] = per(cancelled, t->steps);
-    values[12] = per(vain, t->steps);
-    values[13] = read > 0 ? (rejected + vain) / read : NAN;
-    values[14] = eng_step_emulated(spec);
+    values[10] = per((double)state->kept / (double)state->sequences, t->steps);
+    values[11] = values[10] * window;
+    values[12] = per(cancelled, t->steps);
+    values[13] = per(vain, t->steps);
+    values[14] = read > 0 ? (rejected + vain) / read : NAN;
+    values[15] = eng_step_emulated(spec);
 }
 
 const EngExperiment eng_experiment_speculate = {
