@@ -1,0 +1,333 @@
+/* From axes to a model; see train_arm.h. */
+#include "bench/experiments/train_arm.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/experiments/axes.h"
+#include "bench/experiments/shape.h"
+
+static const char *const g_rungs[] = {"tiny", "R0", "R0c", "R1", "R2", NULL};
+static const char *const g_texts[] = {"training", "synthetic", NULL};
+static const char *const g_gates[] = {"copysign", "sign", "plain", "off", NULL};
+static const char *const g_fusions[] = {"streams", "read", "input", NULL};
+static const char *const g_rows[] = {"hashed", "one", "shuffled", "frozen", NULL};
+static const char *const g_rules[] = {"adamw", "muon", "sgd", "sinkhorn", NULL};
+static const char *const g_schedules[] = {"cosine", "constant", "step", NULL};
+static const char *const g_isos[] = {"parameters", "flops", NULL};
+static const char *const g_experts[] = {"moe", "dense", NULL};
+static const char *const g_switch[] = {"on", "off", NULL};
+static const char *const g_dtypes[] = {"f32", "bf16", NULL};
+
+#define OF_RUNG "-1"
+
+const EngAxisDef eng_arm_axes[] = {
+    {"rung", ENG_AXIS_WORD, "R0c", "", 0, 0, g_rungs, "size of the model (docs/replicate.md)"},
+    {"text", ENG_AXIS_WORD, "training", "", 0, 0, g_texts,
+     "what it is trained on: scripts/fetch_data --training, or generated"},
+    {ENG_ARM_AXIS_SEED, ENG_AXIS_INT, "1", "", 1, 1e9, NULL, "of start values and data order"},
+    {"budget", ENG_AXIS_REAL, "20", "", 0.001, 1e6, NULL,
+     "tokens per active parameter of the rung at rho = 1"},
+    {"rho", ENG_AXIS_REAL, "1", "", 0, 1, NULL,
+     "share of the sparse parameters that is experts; 1: no Engram"},
+    {"iso", ENG_AXIS_WORD, "parameters", "", 0, 0, g_isos,
+     "flops: at rho = 1 the modules are there with one row a head, for equal FLOPs"},
+    {"experts", ENG_AXIS_WORD, "moe", "", 0, 0, g_experts,
+     "dense: shared experts of the active width in place of routed ones"},
+    {"engram_at", ENG_AXIS_WORD, "1", "", 0, 0, NULL, "layers with Engram, from 0, as 1 or 1+3"},
+    {"memory", ENG_AXIS_INT, "0", "", 0, 1e12, NULL,
+     "parameters of all tables, added to the rung at rho = 1; 0: as rho says"},
+    {"orders", ENG_AXIS_WORD, "2-3", "", 0, 0, NULL, "n-gram lengths, as first-last or one number"},
+    {"heads", ENG_AXIS_INT, OF_RUNG, "", -1, ENG_MAX_HEADS, NULL, "K; -1: the rung's"},
+    {"hold", ENG_AXIS_WORD, "total_bytes", "", 0, 0, eng_words_hold,
+     "what stays when K or orders change: values per row, values per order, or the whole table"},
+    {"gate", ENG_AXIS_WORD, "copysign", "", 0, 0, g_gates,
+     "signed root of the score, or plain, or none"},
+    {"fusion", ENG_AXIS_WORD, "streams", "", 0, 0, g_fusions,
+     "where Engram enters: each stream, the vector attention reads, or the input embedding"},
+    {"compress", ENG_AXIS_WORD, "on", "", 0, 0, g_switch, "n-grams of compressed ids"},
+    {"conv", ENG_AXIS_INT, "0", "tokens", 0, 16, NULL, "kernel of the short conv, 0: none"},
+    {"rows", ENG_AXIS_WORD, "hashed", "", 0, 0, g_rows, "controls that keep shapes and FLOPs"},
+    {"streams", ENG_AXIS_INT, OF_RUNG, "", -1, ENG_BACKBONE_MAX_STREAMS, NULL,
+     "residual streams (mHC); -1: the rung's"},
+    {"lr", ENG_AXIS_REAL, OF_RUNG, "", -1, 10, NULL, "peak learning rate; -1: the rung's"},
+    {"schedule", ENG_AXIS_WORD, "cosine", "", 0, 0, g_schedules, "of the learning rate"},
+    {"rule", ENG_AXIS_WORD, "adamw", "", 0, 0, g_rules, "update of the blocks' matrices"},
+    {"vocab_rule", ENG_AXIS_WORD, "adamw", "", 0, 0, g_rules, "update of embedding and head"},
+    {"table_rule", ENG_AXIS_WORD, "adamw", "", 0, 0, g_rules, "update of the tables"},
+    {"table_lr", ENG_AXIS_REAL, "5", "", 0, 1e6, NULL, "learning rate of the tables, times lr"},
+    {"bias_step", ENG_AXIS_REAL, OF_RUNG, "", -1, 1, NULL,
+     "of the router's loss-free balancing; -1: the rung's"},
+    {"bias_decay", ENG_AXIS_REAL, OF_RUNG, "", -1, 1, NULL,
+     "of that step with the learning rate, 0: constant; -1: the rung's"},
+    {"balance_loss", ENG_AXIS_REAL, OF_RUNG, "", -1, 10, NULL,
+     "weight of the balance loss; -1: the rung's"},
+    {"batch", ENG_AXIS_INT, OF_RUNG, "tokens", -1, 1 << 20, NULL, "of a step; -1: the rung's"},
+    {"dtype", ENG_AXIS_WORD, "f32", "", 0, 0, g_dtypes, "of products"},
+    {"threads", ENG_AXIS_INT, "1", "", 1, 256, NULL, "of a run; no part of its identity"},
+};
+const int eng_arm_n_axes = sizeof eng_arm_axes / sizeof *eng_arm_axes;
+
+/* ---- axes to configuration ---- */
+
+static int word_index(const char *const *words, const char *word)
+{
+    int i = 0;
+    while (strcmp(words[i], word)) i++;
+    return i;
+}
+
+/* "1+3": ascending layers. */
+static EngStatus parse_layers(const char *text, EngTrainConfig *config, EngErr *err)
+{
+    int layer, used;
+    const char *at = text;
+    config->engram_layers = 0;
+    for (; sscanf(at, "%d%n", &layer, &used) == 1; at++) {
+        int n = config->engram_layers;
+        bool ascends = !n || layer > config->engram_at[n - 1];
+        at += used;
+        if (layer < 0 || layer >= config->model.layers)
+            return ENG_FAIL(err, ENG_USAGE,
+                            "engram_at = %s: layer %d is not one of the rung's, 0 to %d", text,
+                            layer, config->model.layers - 1);
+        if (!ascends || n == ENG_MAX_LAYERS) break;
+        config->engram_at[config->engram_layers++] = layer;
+        if (*at != '+') break;
+    }
+    if (*at || !config->engram_layers)
+        return ENG_FAIL(err, ENG_USAGE,
+                        "engram_at = %s: layers from 0, ascending, as in 1 or 1+3 (at most %d)",
+                        text, ENG_MAX_LAYERS);
+    return ENG_OK;
+}
+
+/* Numbers with -1 for "the rung's". */
+static void set_real(const EngPoint *point, const char *axis, double *value)
+{
+    double given = eng_point_real(point, axis);
+    if (given >= 0) *value = given;
+}
+
+/* What is the same for all arms of a budget, and for the model that counts its parameters. */
+static EngStatus common(const EngPoint *point, EngTrainConfig *config, EngErr *err)
+{
+    EngStatus status = eng_train_rung(eng_point_word(point, "rung"), config, err);
+    if (status) return status;
+    config->engram_layers = 0;
+    config->model.seed = (uint64_t)eng_point_int(point, ENG_ARM_AXIS_SEED);
+    config->model.threads = (int)eng_point_int(point, "threads");
+    config->model.dtype = strcmp(eng_point_word(point, "dtype"), "bf16") ? ENG_F32 : ENG_BF16;
+    if (eng_point_int(point, "streams") > 0)
+        config->model.streams = (int)eng_point_int(point, "streams");
+    if (eng_point_int(point, "batch") > 0) config->batch_tokens = eng_point_int(point, "batch");
+    set_real(point, "lr", &config->lr);
+    set_real(point, "bias_step", &config->bias_step);
+    set_real(point, "bias_decay", &config->bias_decay);
+    set_real(point, "balance_loss", &config->balance_loss);
+    config->schedule = (EngTrainSchedule)word_index(g_schedules, eng_point_word(point, "schedule"));
+    config->rule = (EngTrainRule)word_index(g_rules, eng_point_word(point, "rule"));
+    config->vocab_rule = (EngTrainRule)word_index(g_rules, eng_point_word(point, "vocab_rule"));
+    config->table_rule = (EngTrainRule)word_index(g_rules, eng_point_word(point, "table_rule"));
+    config->table_lr = eng_point_real(point, "table_lr");
+    return ENG_OK;
+}
+
+static EngStatus engram_fields(const EngPoint *point, EngTrainConfig *config, EngErr *err)
+{
+    const char *gate = eng_point_word(point, "gate");
+    EngStatus status = parse_layers(eng_point_word(point, "engram_at"), config, err);
+    if (status) return status;
+    config->gate_off = !strcmp(gate, "off");
+    if (!config->gate_off) config->gate = (EngGateFormula)word_index(g_gates, gate);
+    config->fusion = (EngTrainFusion)word_index(g_fusions, eng_point_word(point, "fusion"));
+    config->rows = (EngTrainRows)word_index(g_rows, eng_point_word(point, "rows"));
+    config->compress = !strcmp(eng_point_word(point, "compress"), "on");
+    config->conv_kernel = (int)eng_point_int(point, "conv");
+    return ENG_OK;
+}
+
+/* Rows and experts, from rho or from `memory`. */
+static EngStatus allocate(const EngPoint *point, const EngTrainConfig *base, EngTrainConfig *config,
+                          double *residual, EngErr *err)
+{
+    int64_t memory = eng_point_int(point, "memory");
+    double rho = eng_point_real(point, "rho");
+    *residual = NAN;
+    if (config->rows == ENG_ROWS_ONE && rho == 1 && !memory) return ENG_OK; /* iso = flops */
+    if (memory) return eng_train_size_tables(config, memory, err);
+    EngStatus status = eng_train_allocate(base, rho, config, residual, err);
+    /* The rung cannot, another may: the point is skipped and says why. */
+    return status == ENG_USAGE ? (EngStatus)(err ? err->status = ENG_UNSUPPORTED : ENG_UNSUPPORTED)
+                               : status;
+}
+
+/* K and orders: the rung's model is sized first, then what `hold` names is kept. */
+static EngStatus columns(const EngPoint *point, const EngTrainConfig *base, EngTrainConfig *config,
+                         double *residual, EngErr *err)
+{
+    const char *hold = eng_point_word(point, "hold");
+    EngTrainConfig reference = *config;
+    int heads = (int)eng_point_int(point, "heads"), min_order, max_order;
+    EngStatus status =
+        eng_orders_parse(eng_point_word(point, "orders"), &min_order, &max_order, err);
+    if (status) return status;
+    config->min_order = min_order;
+    config->max_order = max_order;
+    if (heads > 0) config->engram_heads = heads;
+    if (heads == 0) return ENG_FAIL(err, ENG_USAGE, "heads = 0: at least 1");
+    if (!strcmp(hold, "total_bytes")) return allocate(point, base, config, residual, err);
+    if (!strcmp(hold, "embed_dims")) {
+        int dims = reference.engram_heads * reference.row_dims;
+        if (dims % config->engram_heads)
+            return ENG_FAIL(err, ENG_UNSUPPORTED,
+                            "K = %d does not divide the %d dims of an order (hold=embed_dims)",
+                            config->engram_heads, dims);
+        config->row_dims = dims / config->engram_heads;
+    }
+    status = allocate(point, base, &reference, residual, err);
+    config->row_start = reference.row_start;
+    config->model.experts = reference.model.experts;
+    return status;
+}
+
+static EngStatus check_together(const EngPoint *point, EngErr *err)
+{
+    double rho = eng_point_real(point, "rho");
+    bool dense = !strcmp(eng_point_word(point, "experts"), "dense");
+    if (eng_point_int(point, "memory") && rho < 1)
+        return ENG_FAIL(err, ENG_UNSUPPORTED,
+                        "memory and rho both say how large the tables are: one of them");
+    if (dense && rho < 1)
+        return ENG_FAIL(err, ENG_UNSUPPORTED, "a dense model has no experts to share with: rho 1");
+    return ENG_OK;
+}
+
+static EngStatus make_arm(const EngPoint *point, const EngTrainConfig *base, EngArm *arm,
+                          EngErr *err)
+{
+    EngTrainConfig *config = &arm->config;
+    bool flops = !strcmp(eng_point_word(point, "iso"), "flops");
+    bool none = eng_point_real(point, "rho") == 1 && !eng_point_int(point, "memory");
+    *config = *base;
+    arm->residual = 0;
+    if (!strcmp(eng_point_word(point, "experts"), "dense")) {
+        config->model.shared_experts += config->model.top_k;
+        config->model.experts = 0;
+        arm->residual = NAN;
+    }
+    if (none && !flops) return ENG_OK;
+    EngStatus status = engram_fields(point, config, err);
+    if (!status && none) config->rows = ENG_ROWS_ONE;
+    return status ? status : columns(point, base, config, &arm->residual, err);
+}
+
+EngStatus eng_arm_resolve(const EngPoint *point, EngArm *arm, EngErr *err)
+{
+    EngTrainConfig base;
+    EngTrainAccount of_base;
+    *arm =
+        (EngArm){.text = eng_point_word(point, "text"), .threads = eng_point_int(point, "threads")};
+    EngStatus status = check_together(point, err);
+    if (!status) status = common(point, &base, err);
+    if (!status) status = eng_train_account(&base, &of_base, err);
+    if (status) return status;
+    double tokens = eng_point_real(point, "budget") * (double)of_base.active;
+    base.tokens = (int64_t)(tokens / (double)base.batch_tokens + 0.5) * base.batch_tokens;
+    if (base.tokens < base.batch_tokens) base.tokens = base.batch_tokens;
+    status = make_arm(point, &base, arm, err);
+    /* A vocabulary that the check accepts until data brings the real one. */
+    if (!status && arm->config.vocab_compressed <= 0)
+        arm->config.vocab_compressed = arm->config.model.vocab;
+    if (!status) status = eng_train_check(&arm->config, err);
+    if (!status) status = eng_train_account(&arm->config, &arm->account, err);
+    if (status) return status;
+    int64_t sparse = of_base.total - of_base.active, k = base.model.top_k;
+    int64_t experts = arm->config.model.experts - k;
+    arm->rho = sparse > 0 ? (double)(experts * of_base.expert) / (double)sparse : 1;
+    return ENG_OK;
+}
+
+/* ---- manifest ---- */
+
+EngStatus eng_arm_manifest(const EngArm *arm, const EngTrainData *data, EngStr *text,
+                           char key[ENG_KEY_HEX], EngErr *err)
+{
+    EngTrainConfig config = arm->config;
+    EngStatus status = ENG_OK;
+    config.vocab_compressed = data->map.n_compressed;
+    for (int i = 0; i < eng_train_fields() && !status; i++) {
+        char value[256];
+        const char *name = eng_train_field_name(i);
+        if (!strcmp(name, "threads")) continue; /* rounds differently, changes nothing else */
+        status = eng_train_field_get(&config, i, value, sizeof value, err);
+        eng_str_printf(text, "%s=%s\n", name, value);
+    }
+    eng_str_printf(text, "data=%s\nrecipe=%d\n", data->digest, ENG_TRAIN_RECIPE);
+    if (!status) status = eng_str_status(text, err);
+    return status ? status : eng_key_of(text->text, key, err);
+}
+
+EngStatus eng_arm_label(const EngPoint *point, EngStr *out, EngErr *err)
+{
+    for (int i = 0; i < eng_arm_n_axes; i++) {
+        const char *value = point->values[i].text;
+        if (!strcmp(value, eng_arm_axes[i].def)) continue;
+        eng_str_printf(out, "%s%s=%s", out->n ? " " : "", eng_arm_axes[i].name, value);
+    }
+    if (!out->n) eng_str_add(out, "");
+    return eng_str_status(out, err);
+}
+
+/* ---- one variable ---- */
+
+static bool is_free(int axis)
+{
+    return !strcmp(eng_arm_axes[axis].name, ENG_ARM_AXIS_SEED) ||
+           !strcmp(eng_arm_axes[axis].name, "threads");
+}
+
+EngStatus eng_arm_changed(const EngPoint *a, const EngPoint *b, const char **axis, EngErr *err)
+{
+    char list[512] = "";
+    size_t used = 0;
+    int changed = 0;
+    *axis = NULL;
+    for (int i = 0; i < eng_arm_n_axes; i++) {
+        const char *x = a->values[i].text, *y = b->values[i].text;
+        if (is_free(i) || !strcmp(x, y)) continue;
+        changed++;
+        *axis = eng_arm_axes[i].name;
+        if (used < sizeof list)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s (%s, %s)",
+                                     used ? ", " : "", *axis, x, y);
+    }
+    if (changed <= 1) return ENG_OK;
+    *axis = NULL;
+    return ENG_FAIL(err, ENG_USAGE,
+                    "these arms differ in %d variables: %s; a comparison changes one", changed,
+                    list);
+}
+
+EngStatus eng_arm_check_sweep(const EngSweep *sweep, EngErr *err)
+{
+    for (int i = 0; i < sweep->n_sections; i++) {
+        const EngSweepSection *section = &sweep->sections[i];
+        const char *first = NULL;
+        for (int a = 0; a < section->n_axes; a++) {
+            const EngSweepAxis *axis = &section->axes[a];
+            if (axis->n < 2 || is_free(axis->axis)) continue;
+            const char *name = section->experiment->axes[axis->axis].name;
+            if (first)
+                return ENG_FAIL(
+                    err, ENG_USAGE,
+                    "%s: [%s%s%s] changes two variables, %s and %s; a comparison changes "
+                    "one: write a section for each",
+                    sweep->source, section->experiment->name, section->label[0] ? ":" : "",
+                    section->label, first, name);
+            first = name;
+        }
+    }
+    return ENG_OK;
+}
