@@ -95,7 +95,7 @@ static EngStatus put_samples(Import *i, const EngImportPoint *point, const char 
     int n_metrics = i->import->experiment->n_metrics;
     for (int64_t s = 0; s < point->n_samples && !status; s++) {
         EngSampleId id = {i->block_id, key, 0, (int)s};
-        EngTiming timing = {1, point->wall_ns[s], 0};
+        EngTiming timing = {.inner = 1, .wall_ns = point->wall_ns[s]};
         status = eng_db_put_sample(i->db, &id, 0, false, &timing, i->import->experiment,
                                    point->values + s * n_metrics, i->err);
     }
@@ -117,12 +117,14 @@ static EngStatus put_point(Import *i, int ordinal)
     status = key_of(i, "imported point", axes, key);
     if (!status) status = key_of(i, "imported config", axes, config);
     if (!status)
-        status = eng_db_exec(i->db, i->err,
-                             "INSERT INTO points (point_key, config_key, experiment, variant,"
-                             " backend, kind, is_roof, variant_digest, machine_id, axes_json,"
-                             " provenance) VALUES (?, ?, ?, ?, ?, 'imported', 0, '', ?, ?, ?)",
-                             "ssssssss", key, config, m->experiment->name, point->variant,
-                             m->backend, m->machine->machine_id, axes, m->provenance);
+        status =
+            eng_db_exec(i->db, i->err,
+                        "INSERT INTO points (point_key, config_key, experiment, variant,"
+                        " backend, kind, is_roof, variant_digest, machine_id, axes_json,"
+                        " provenance) VALUES (?, ?, ?, ?, ?, ?, 0, '', ?, ?, ?)",
+                        "sssssssss", key, config, m->experiment->name, point->variant, m->backend,
+                        point->kind ? point->kind : "imported", m->machine->machine_id, axes,
+                        point->provenance ? point->provenance : m->provenance);
     if (!status) status = put_axes(i, point, key);
     if (!status)
         status = eng_db_exec(i->db, i->err,

@@ -1,4 +1,5 @@
-/* Points that were not measured here: kind `imported`, in the same tables as measured ones.
+/* Points that were not measured here: kind `imported`, `simulated` or `published`, in the same
+ * tables as measured ones.
  *
  * One import is one run with one block and one segment: its ids are content keys of what was
  * imported and how, so that importing the same again changes nothing and databases merge. */
@@ -14,6 +15,8 @@ typedef struct EngImportAxis {
 
 typedef struct EngImportPoint {
     const char *variant;
+    const char *kind;          /* NULL: imported */
+    const char *provenance;    /* NULL: the import's */
     const EngImportAxis *axes; /* sorted by name: makes axes_json */
     int n_axes;
     int64_t n_samples;
