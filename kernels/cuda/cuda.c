@@ -4,13 +4,14 @@
 #include "base/mem.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/queue.h"
+#include "kernels/cuda/variants.h"
 
 typedef struct State {
     EngCudaStream *stream;
     EngCudaHash *hash; /* of ENG_OP_HASH */
 } State;
 
-static EngStatus supports(const EngProblem *problem, EngErr *why)
+EngStatus eng_cuda_variant_supports(const EngProblem *problem, EngErr *why)
 {
     (void)problem; /* shapes are the launchers' to refuse */
     return eng_cuda_device(why);
@@ -43,8 +44,7 @@ static EngStatus create(const EngProblem *problem, void **out, EngErr *err)
     return status;
 }
 
-/* Not in a measured window: an address that was good outside is good there. */
-static EngStatus reachable(const void *at, const char *what, EngErr *err)
+EngStatus eng_cuda_variant_reachable(const void *at, const char *what, EngErr *err)
 {
     return eng_cuda_hurries() ? ENG_OK : eng_cuda_reachable(at, what, err);
 }
@@ -63,7 +63,7 @@ static EngStatus hash_run(void *of, const EngProblem *problem, const EngArgs *ar
 {
     State *state = of;
     (void)problem;
-    EngStatus status = reachable(args->u.hash.rows, "the rows", err);
+    EngStatus status = eng_cuda_variant_reachable(args->u.hash.rows, "the rows", err);
     if (!status) status = eng_cuda_hash(state->hash, &args->u.hash, state->stream, err);
     return status ? status : eng_cuda_settle(state->stream, err);
 }
@@ -74,7 +74,7 @@ static const EngKernel hash_reciprocal = {
     .backend = ENG_CUDA,
     .checked = true,
     .summary = "one launch for all layers, remainders by multiplication with 2^64 / prime",
-    .supports = supports,
+    .supports = eng_cuda_variant_supports,
     .cost = hash_cost,
     .create = create,
     .run = hash_run,
@@ -114,7 +114,7 @@ static EngStatus gather_run(void *of, const EngProblem *problem, const EngArgs *
 {
     State *state = of;
     EngCudaGrid grid = {problem->tuned[0], problem->tuned[1]};
-    EngStatus status = reachable(args->u.gather.out, "the output", err);
+    EngStatus status = eng_cuda_variant_reachable(args->u.gather.out, "the output", err);
     if (!status)
         status = eng_cuda_gather(&problem->u.gather, &args->u.gather, grid, state->stream, err);
     return status ? status : eng_cuda_settle(state->stream, err);
@@ -127,7 +127,7 @@ static const EngKernel gather_decode = {
     .checked = true,
     .summary = "wide loads of several rows in flight a thread, decoded in registers",
     .tunables = gather_tunables,
-    .supports = supports,
+    .supports = eng_cuda_variant_supports,
     .cost = gather_cost,
     .create = create,
     .run = gather_run,
@@ -148,7 +148,7 @@ static void gate_cost(const EngProblem *problem, EngCost *cost)
 static EngStatus gate_run(void *of, const EngProblem *problem, const EngArgs *args, EngErr *err)
 {
     State *state = of;
-    EngStatus status = reachable(args->u.gate.streams_out, "the streams", err);
+    EngStatus status = eng_cuda_variant_reachable(args->u.gate.streams_out, "the streams", err);
     if (!status) status = eng_cuda_gate(&problem->u.gate, &args->u.gate, state->stream, err);
     return status ? status : eng_cuda_settle(state->stream, err);
 }
@@ -160,7 +160,7 @@ static const EngKernel gate_onepass = {
     .checked = true,
     .summary =
         "a block for each token and stream, elements kept in registers from sum to write-back",
-    .supports = supports,
+    .supports = eng_cuda_variant_supports,
     .cost = gate_cost,
     .create = create,
     .run = gate_run,
@@ -168,8 +168,6 @@ static const EngKernel gate_onepass = {
 };
 
 const EngKernel *const eng_cuda_kernels[] = {
-    &hash_reciprocal,
-    &gather_decode,
-    &gate_onepass,
-    NULL,
+    &hash_reciprocal,       &gather_decode, &eng_cuda_project_mma,
+    &eng_cuda_project_blas, &gate_onepass,  NULL,
 };

@@ -62,6 +62,24 @@ void eng_cuda_project_destroy(EngCudaProject *project); /* accepts NULL */
 EngStatus eng_cuda_project(const EngCudaProject *project, const EngProjectArgs *args,
                            EngCudaStream *stream, EngErr *err);
 
+/* ---- the same by cuBLASLt: any number of tokens and type, fp8 expanded to bf16 ---- */
+
+/* Weights in bf16 and what cuBLASLt wants: create expands fp8 weights in the stream and waits. */
+typedef struct EngCudaBlas EngCudaBlas;
+EngStatus eng_cuda_blas_fits(const EngProjectProblem *problem, EngErr *why);
+EngStatus eng_cuda_blas_create(const EngProjectProblem *problem, EngCudaStream *stream,
+                               EngCudaBlas **blas, EngErr *err);
+void eng_cuda_blas_destroy(EngCudaBlas *blas); /* accepts NULL */
+/* Of the weights: bytes of the bf16 ones and the time it took; 0 when they were bf16. */
+typedef struct EngCudaExpansion {
+    size_t bytes;
+    double ns;
+} EngCudaExpansion;
+EngCudaExpansion eng_cuda_blas_expansion(const EngCudaBlas *blas);
+/* Works in blas's own buffers: one stream at a time. Buffers 16-byte aligned. */
+EngStatus eng_cuda_blas_project(EngCudaBlas *blas, const EngProjectArgs *args,
+                                EngCudaStream *stream, EngErr *err);
+
 /* ---- gate + write-back: section 6, steps 3-6; each stream is read once ---- */
 
 EngStatus eng_cuda_gate(const EngGateProblem *problem, const EngGateArgs *args,

@@ -70,6 +70,64 @@ EngStatus eng_cuda_gate(const EngGateProblem *problem, const EngGateArgs *args,
     return no_device(err);
 }
 
+EngStatus eng_cuda_project_fits(const EngProjectProblem *problem, EngErr *why)
+{
+    (void)problem;
+    return no_device(why);
+}
+
+EngStatus eng_cuda_project_create(const EngProjectProblem *problem, int splits,
+                                  EngCudaProject **project, EngErr *err)
+{
+    (void)problem, (void)splits;
+    *project = NULL;
+    return no_device(err);
+}
+
+void eng_cuda_project_destroy(EngCudaProject *project)
+{
+    (void)project;
+}
+
+EngStatus eng_cuda_project(const EngCudaProject *project, const EngProjectArgs *args,
+                           EngCudaStream *stream, EngErr *err)
+{
+    (void)project, (void)args, (void)stream;
+    return no_device(err);
+}
+
+EngStatus eng_cuda_blas_fits(const EngProjectProblem *problem, EngErr *why)
+{
+    (void)problem;
+    return no_device(why);
+}
+
+EngStatus eng_cuda_blas_create(const EngProjectProblem *problem, EngCudaStream *stream,
+                               EngCudaBlas **blas, EngErr *err)
+{
+    (void)problem, (void)stream;
+    *blas = NULL;
+    return no_device(err);
+}
+
+void eng_cuda_blas_destroy(EngCudaBlas *blas)
+{
+    (void)blas;
+}
+
+EngCudaExpansion eng_cuda_blas_expansion(const EngCudaBlas *blas)
+{
+    (void)blas;
+    return (EngCudaExpansion){0};
+}
+
+EngStatus eng_cuda_blas_project(EngCudaBlas *blas, const EngProjectArgs *args,
+                                EngCudaStream *stream, EngErr *err)
+{
+    (void)blas, (void)args, (void)stream;
+    return no_device(err);
+}
+
 /* ---- queue.h ---- */
 
 EngStatus eng_cuda_main(EngCudaStream **stream, EngErr *err)

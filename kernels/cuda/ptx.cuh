@@ -1,5 +1,6 @@
 /* Instructions that CUDA C has no name for: loads and stores of a chosen width and cache policy,
- * and asynchronous copies into shared memory. On the host the executor checks and does the same.
+ * asynchronous copies into shared memory, and products of small matrices by a warp. On the host the
+ * executor checks and does the same.
  */
 #ifndef ENG_KERNELS_CUDA_PTX_CUH
 #define ENG_KERNELS_CUDA_PTX_CUH
@@ -66,6 +67,11 @@ template <int in_flight> void eng_copy_wait(void)
     simt::async_wait(in_flight);
 }
 
+inline void eng_mma_bf16(float sums[4], const uint32_t a[4], const uint32_t b[2], SIMT_HERE)
+{
+    simt::mma_bf16(sums, a, b, file, line);
+}
+
 #else
 
 /* Read-only data that is used once: past the L1, sixteen bytes in one instruction. */
@@ -118,6 +124,17 @@ __device__ __forceinline__ void eng_copy_commit(void)
 template <int in_flight> __device__ __forceinline__ void eng_copy_wait(void)
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(in_flight) : "memory");
+}
+
+/* sums [16, 8] += a [16, 16] . b [16, 8] by the whole warp, bf16 with f32 sums; who holds what is
+ * in the PTX ISA under mma.m16n8k16. */
+__device__ __forceinline__ void eng_mma_bf16(float sums[4], const uint32_t a[4],
+                                             const uint32_t b[2])
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 #endif

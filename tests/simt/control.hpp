@@ -27,8 +27,8 @@ struct Options {
     /* Bytes of an allocation of which every byte's history is kept, at 32 bytes each; races and
      * unwritten bytes are not found in larger ones. */
     size_t most_shadowed = SIZE_MAX;
-    bool faults_stay = false;        /* after a fault every call fails, as on a device */
-    long failing_launch = 0;         /* this one, counted from 1, is a fault; 0: none */
+    bool faults_stay = false; /* after a fault every call fails, as on a device */
+    long failing_launch = 0;  /* this one, counted from 1, is a fault; 0: none */
 };
 
 enum class Fault {
@@ -54,6 +54,7 @@ enum class Fault {
     capture_unjoined,
     capture_sync,      /* waiting for the device while a stream is being captured */
     capture_isolation, /* captured work depends on work outside the graph */
+    library_call,      /* cuBLASLt called with what its manual forbids */
     stuck,             /* more accesses than Options::most_accesses */
     planted,           /* Options::failing_launch */
 };

@@ -44,6 +44,7 @@ const char *fault_name(Fault fault)
         "capture ends with an unjoined stream",
         "wait during capture",
         "captured work depends on work outside",
+        "wrong call of a library",
         "stuck",
         "planted fault",
     };
@@ -93,7 +94,8 @@ void begin(const Options &options)
 {
     g_found.clear();
     g_random = options.seed * 2 + 1;
-    memory_begin();
+    memory_begin(options.most_shadowed);
     order_begin(options);
+    streams_begin();
 }
 } // namespace simt

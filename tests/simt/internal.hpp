@@ -56,7 +56,7 @@ Clash note_access(Shadow *shadow, size_t n, Access access, const Stamp &now);
 
 enum class Kind { device, pinned };
 
-void memory_begin(void);
+void memory_begin(size_t most_shadowed);
 void *memory_allocate(size_t bytes, Kind kind);
 bool memory_release(void *address); /* false: no such allocation */
 /* Whether the address lies in the simulated device or pinned memory, and in which. */
@@ -105,6 +105,10 @@ bool operation_is_host(uint32_t op);
 Stamp host_stamp(void);
 
 void order_begin(const Options &options);
+
+/* ---- runtime.cpp ---- */
+
+void streams_begin(void); /* those of before are empty */
 } // namespace simt
 
 #endif

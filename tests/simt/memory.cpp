@@ -25,7 +25,7 @@ const size_t red_zone = 512, shared_red_zone = 64;
 struct Allocation {
     size_t bytes;
     Kind kind;
-    bool freed;
+    bool freed, shadowed;
 };
 
 struct SharedArray {
@@ -37,6 +37,7 @@ struct SharedArray {
 enum : uint8_t { empty, written, in_flight };
 
 uint8_t *g_device, *g_arguments;
+size_t g_most_shadowed;
 Shadow *g_shadow;
 size_t g_used, g_arguments_used;
 std::map<uintptr_t, Allocation> g_allocations;
@@ -153,7 +154,7 @@ void *add_array(const void *site, size_t bytes, size_t alignment, size_t limit)
 }
 } // namespace
 
-void memory_begin(void)
+void memory_begin(size_t most_shadowed)
 {
     if (!g_device) {
         g_device = reserve(device_bytes);
@@ -166,6 +167,7 @@ void memory_begin(void)
     g_arguments_used = 0;
     g_allocations.clear();
     g_last = g_allocations.end();
+    g_most_shadowed = most_shadowed;
 }
 
 void *memory_allocate(size_t bytes, Kind kind)
@@ -174,7 +176,8 @@ void *memory_allocate(size_t bytes, Kind kind)
     if (bytes > device_bytes || g_used + need > device_bytes) return nullptr;
     uint8_t *at = g_device + g_used;
     g_used += need;
-    g_last = g_allocations.insert({(uintptr_t)at, {bytes, kind, false}}).first;
+    g_last =
+        g_allocations.insert({(uintptr_t)at, {bytes, kind, false, bytes <= g_most_shadowed}}).first;
     if (bytes <= (64 << 20)) memset(at, 0xff, bytes); /* a NaN in every format; big ones stay 0 */
     return at;
 }
@@ -208,6 +211,7 @@ void memory_access(uintptr_t address, size_t n, Access access, size_t alignment,
     }
     if (!check_place(address, n, by_host, access, &kind, &start)) return;
     check_alignment(address, alignment, access);
+    if (!g_last->second.shadowed) return; /* where check_place found it */
     Shadow *shadow = g_shadow + (address - (uintptr_t)g_device);
     if (access == Access::read && kind == Kind::device)
         for (size_t i = 0; i < n; i++)

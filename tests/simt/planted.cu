@@ -208,6 +208,50 @@ __global__ void double_buffer(const int *in, int *out, bool broken)
     out[64 * (int)blockIdx.x + t] = sum;
 }
 
+/* Lane 9 of the broken one goes another way, or has ended; `in` holds small whole numbers. */
+__global__ void mma_in_branch(const int *in, int *out, bool broken)
+{
+    int t = (int)threadIdx.x;
+    float sums[4] = {0, 0, 0, 0};
+    const uint32_t one = 0x3f803f80u, a[4] = {one, one, one, one}, b[2] = {one, one};
+    if (broken && t % 32 == 9)
+        sums[0] = (float)in[t];
+    else
+        eng_mma_bf16(sums, a, b);
+    __syncwarp();
+    out[64 * (int)blockIdx.x + t] = (int)sums[0];
+}
+
+__global__ void mma_of_ended_lane(const int *in, int *out, bool broken)
+{
+    int t = (int)threadIdx.x;
+    float sums[4] = {0, 0, 0, 0};
+    const uint32_t one = 0x3f803f80u, a[4] = {one, one, one, one}, b[2] = {one, one};
+    out[64 * (int)blockIdx.x + t] = in[t];
+    if (broken && t % 32 == 9) return;
+    __syncwarp();
+    eng_mma_bf16(sums, a, b);
+    out[64 * (int)blockIdx.x + t] = (int)sums[0];
+}
+
+/* out [16, 8] = a [16, 16] . b [16, 8], bf16 in row-major order, by one warp. */
+__global__ void mma_product(const uint16_t *a, const uint16_t *b, float *out)
+{
+    int g = (int)threadIdx.x / 4, t = (int)threadIdx.x % 4;
+    uint32_t left[4], right[2];
+    float sums[4] = {0, 0, 0, 0};
+    for (int i = 0; i < 4; i++) {
+        const uint16_t *pair = a + 16 * (g + 8 * (i % 2)) + 8 * (i / 2) + 2 * t;
+        left[i] = pair[0] | (uint32_t)pair[1] << 16;
+    }
+    for (int i = 0; i < 2; i++) {
+        const uint16_t *pair = b + 8 * (8 * i + 2 * t) + g;
+        right[i] = pair[0] | (uint32_t)pair[8] << 16;
+    }
+    eng_mma_bf16(sums, left, right);
+    for (int i = 0; i < 4; i++) out[8 * (g + 8 * (i / 2)) + 2 * t + i % 2] = sums[i];
+}
+
 __global__ void add_one(const int *in, int *out)
 {
     int i = 64 * (int)blockIdx.x + (int)threadIdx.x;

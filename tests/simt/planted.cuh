@@ -27,6 +27,9 @@ __global__ void copy_without_barrier(const int *in, int *out, bool broken);
 __global__ void copy_never_awaited(const int *in, int *out, bool broken);
 __global__ void endless(const int *in, int *out, bool broken);
 __global__ void double_buffer(const int *in, int *out, bool broken);
+__global__ void mma_in_branch(const int *in, int *out, bool broken);
+__global__ void mma_of_ended_lane(const int *in, int *out, bool broken);
+__global__ void mma_product(const uint16_t *a, const uint16_t *b, float *out);
 
 /* in and out of 64-thread blocks: out[i] = in[i] + 1. */
 __global__ void add_one(const int *in, int *out);

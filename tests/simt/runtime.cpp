@@ -159,6 +159,15 @@ void launch(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, cuda
         {ActivityKind::kernel, kernel_ns + threads, 0, 0});
 }
 
+/* Streams live as long as their process, like the main stream of kernels/cuda. */
+void streams_begin(void)
+{
+    for (CUstream_st *stream : g_streams) {
+        stream->last = 0, stream->graph = nullptr, stream->origin = false;
+        stream->tail.clear();
+    }
+}
+
 long launches_done(void)
 {
     return g_launches_done;

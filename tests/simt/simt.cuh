@@ -40,6 +40,9 @@ typedef void (*LaneFunction)(unsigned mask, void *const lanes[32]);
 void collective(unsigned mask, LaneFunction function, void *mine, const char *what,
                 const char *file, int line);
 
+/* mma.sync m16n8k16, bf16 with f32 sums: by all 32 lanes, sums truncated as tensor cores may. */
+void mma_bf16(float sums[4], const uint32_t a[4], const uint32_t b[2], const char *file, int line);
+
 /* A shared array of the current block: the same storage for every thread that names `site`. */
 void *shared_array(const void *site, size_t bytes, size_t alignment);
 void *shared_dynamic(void);

@@ -114,6 +114,7 @@ void test_kernels(void **)
         KERNEL(cell_of_all_blocks, race_between_blocks),
         KERNEL(copy_too_early, copy_in_flight),
         KERNEL(copy_never_awaited, copy_not_awaited),
+        KERNEL(mma_in_branch, divergent_collective),
     };
     for (const auto &one : all)
         for (Order order : {Order::forward, Order::reverse, Order::random})
@@ -131,6 +132,7 @@ void test_kernels_of_several_names(void **)
         Fault one, other;
     } all[] = {
         {ended_lane, Fault::inactive_lane, Fault::divergent_collective},
+        {mma_of_ended_lane, Fault::inactive_lane, Fault::divergent_collective},
         {copy_without_barrier, Fault::copy_in_flight, Fault::race_in_block},
         {double_buffer, Fault::copy_in_flight, Fault::race_in_block},
     };
@@ -148,6 +150,40 @@ void test_kernels_of_several_names(void **)
             if (simt::fault(0) != one.one && simt::fault(0) != Fault::uninitialised)
                 expect(one.other, "several names", {order, Policy::lazy, 1, 1000000});
         }
+}
+
+/* The product that lanes make together, with fragments where the instruction wants them. */
+void test_mma(void **)
+{
+    uint16_t a[16 * 16], b[16 * 8], *a_there, *b_there;
+    float out[16 * 8], *out_there;
+    simt::begin({Order::random, Policy::lazy, 3, 1000000});
+    cudaStream_t stream = new_stream();
+    for (int i = 0; i < 256; i++) a[i] = (uint16_t)(0x3f80 + i * 37 % 256); /* 1 to 4 */
+    for (int i = 0; i < 128; i++) b[i] = (uint16_t)(0xbf80 + i * 29 % 128); /* -1 to -2 */
+    cudaMalloc((void **)&a_there, sizeof a);
+    cudaMalloc((void **)&b_there, sizeof b);
+    cudaMalloc((void **)&out_there, sizeof out);
+    cudaMemcpy(a_there, a, sizeof a, cudaMemcpyHostToDevice);
+    cudaMemcpy(b_there, b, sizeof b, cudaMemcpyHostToDevice);
+    ENG_LAUNCH(mma_product, dim3(1), dim3(32), 0, stream, a_there, b_there, out_there);
+    cudaStreamSynchronize(stream);
+    cudaMemcpy(out, out_there, sizeof out, cudaMemcpyDeviceToHost);
+    expect(Fault::none, "mma", {});
+    for (int row = 0; row < 16; row++)
+        for (int column = 0; column < 8; column++) {
+            double sum = 0;
+            for (int k = 0; k < 16; k++) {
+                uint32_t left = (uint32_t)a[16 * row + k] << 16;
+                uint32_t right = (uint32_t)b[8 * k + column] << 16;
+                float x, y;
+                memcpy(&x, &left, 4), memcpy(&y, &right, 4);
+                sum += (double)x * y;
+            }
+            assert_true(out[8 * row + column] <= sum * (1 - 0x1p-22));
+            assert_true(out[8 * row + column] >= sum * (1 + 0x1p-22));
+        }
+    cudaStreamDestroy(stream);
 }
 
 /* ---- faults around kernels ---- */
@@ -494,6 +530,7 @@ int main(void)
 {
     const CMUnitTest tests[] = {
         cmocka_unit_test(test_kernels),
+        cmocka_unit_test(test_mma),
         cmocka_unit_test(test_kernels_of_several_names),
         cmocka_unit_test(test_around),
         cmocka_unit_test(test_stuck),

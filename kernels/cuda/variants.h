@@ -1,0 +1,17 @@
+/* What the CUDA variants have in common. Internal to kernels/cuda. */
+#ifndef ENG_KERNELS_CUDA_VARIANTS_H
+#define ENG_KERNELS_CUDA_VARIANTS_H
+
+#include <engram/kernels.h>
+
+#include "kernels/cuda/queue.h"
+
+/* ENG_UNSUPPORTED where no device is; shapes are the launchers' to refuse. */
+EngStatus eng_cuda_variant_supports(const EngProblem *problem, EngErr *why);
+/* Not in a measured window or a capture: an address that was good outside is good there. */
+EngStatus eng_cuda_variant_reachable(const void *at, const char *what, EngErr *err);
+
+/* project.c */
+extern const EngKernel eng_cuda_project_mma, eng_cuda_project_blas;
+
+#endif

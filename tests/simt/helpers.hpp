@@ -1,0 +1,111 @@
+/* What the tests of kernels share: the simulated device, its memory, and verdicts. */
+#ifndef ENG_TESTS_SIMT_HELPERS_H
+#define ENG_TESTS_SIMT_HELPERS_H
+
+#include "control.hpp"
+
+#include <csetjmp>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include <cuda_runtime.h>
+extern "C" {
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "kernels/cuda/device.h"
+#include "kernels/ref/compare.h"
+#include "kernels/ref/fp8.h"
+}
+
+inline EngErr g_err;
+
+inline void ok(EngStatus status)
+{
+    if (status) fail_msg("%s", g_err.text);
+}
+
+inline void no_faults(const char *what)
+{
+    if (simt::faults()) fail_msg("%s: %s", what, simt::fault_text(0));
+}
+
+/* A different order of threads, policy and seed for every case. */
+inline EngCudaStream *fresh_device(int number)
+{
+    EngCudaStream *stream;
+    simt::begin({(simt::Order)(number % 3), (simt::Policy)(number % 4), (uint64_t)number + 1});
+    ok(eng_cuda_stream_create(&stream, &g_err));
+    return stream;
+}
+
+inline void *allocate(size_t bytes)
+{
+    void *at = nullptr;
+    assert_int_equal(cudaMalloc(&at, bytes ? bytes : 1), cudaSuccess);
+    return at;
+}
+
+template <class T> T *upload(const T *from, size_t n)
+{
+    void *at = allocate(n * sizeof(T));
+    cudaMemcpy(at, from, n * sizeof(T), cudaMemcpyHostToDevice);
+    return static_cast<T *>(at);
+}
+
+template <class T> T *upload(const std::vector<T> &from)
+{
+    return upload(from.data(), from.size());
+}
+
+template <class T> std::vector<T> download(const T *from, size_t n)
+{
+    std::vector<T> to(n);
+    cudaMemcpy(to.data(), from, n * sizeof(T), cudaMemcpyDeviceToHost);
+    return to;
+}
+
+inline std::vector<uint16_t> random_bf16(EngRng *rng, size_t n, double deviation)
+{
+    std::vector<uint16_t> values(n);
+    for (uint16_t &value : values) value = eng_ref_bf16_round(deviation * eng_rng_normal(rng));
+    return values;
+}
+
+inline void assert_residual(const EngComparison &residual, const char *what)
+{
+    if (residual.verdict == ENG_RESIDUAL_PASS) return;
+    fail_msg("%s: element %lld is %.9g, want %.9g, limits %.3g %.3g", what,
+             (long long)residual.worst, residual.got, residual.want, residual.limit.warn,
+             residual.limit.pass);
+}
+
+/* create, run, destroy, as the harness does; every allocation that fails is an error, not a leak.
+ */
+inline void run_variant(EngOp op, const char *name, const EngProblem &problem, const EngArgs &args)
+{
+    const EngKernel *kernel = eng_kernel_find(op, name);
+    assert_non_null(kernel);
+    assert_int_equal(kernel->backend, ENG_CUDA);
+    ok(kernel->supports(&problem, &g_err));
+    void *state = nullptr;
+    for (uint64_t nth = 1;; nth++) {
+        uint64_t blocks = eng_mem_live_blocks();
+        eng_mem_fail_at(nth);
+        EngStatus status = kernel->create(&problem, &state, &g_err);
+        eng_mem_fail_at(0);
+        if (!status) break;
+        assert_int_equal(status, ENG_NO_MEMORY);
+        assert_null(state);
+        assert_int_equal(eng_mem_live_blocks(), blocks);
+    }
+    ok(kernel->run(state, &problem, &args, &g_err));
+    kernel->destroy(state);
+    no_faults(name);
+}
+
+#endif
