@@ -10,8 +10,9 @@
 
 /* Compiled for AVX-512, AVX2 and the base instruction set, chosen when the program is loaded. Put
  * it on leaf functions only: the body of an OpenMP region inside would not be cloned. Contraction
- * is off, so that all clones of an elementwise loop give the same bits. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+ * is off, so that all clones of an elementwise loop give the same bits. Not under the thread
+ * sanitizer: the loader would call instrumented resolvers before the sanitizer is there. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
 #define ENG_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define ENG_CLONES
