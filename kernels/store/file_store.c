@@ -146,9 +146,9 @@ EngStatus eng_file_store_take(const EngFileStore *store, const EngRowPart *part,
                         part->row, part->span, part->from, strerror((int)-got));
     if ((uint64_t)got < part->skip + part->bytes)
         return ENG_FAIL(err, ENG_BAD_DATA,
-                        "%s: row %" PRId64 ": the file ends at %" PRIu64 ", within the row; it was "
-                        "cut short while open",
-                        path, part->row, part->from + (uint64_t)got);
+                        "%s: row %" PRId64 ": the file ends before its %zu bytes at %" PRIu64
+                        " do; it was cut short while open",
+                        path, part->row, part->bytes, part->from + part->skip);
     if (bounce) memcpy(part->to, bounce + part->skip, part->bytes);
     return ENG_OK;
 }
