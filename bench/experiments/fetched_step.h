@@ -23,7 +23,7 @@
 #include "bench/experiments/windows.h"
 
 #define ENG_STEP_MODULES 2
-#define ENG_STEP_CHAIN   16 /* verify steps that one text is walked through */
+#define ENG_STEP_CHAIN   8 /* verify steps that one text is walked through */
 
 extern const char *const eng_words_phase[]; /* decode prefill */
 

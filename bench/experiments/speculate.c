@@ -5,10 +5,10 @@
  * are asked for while it computes, as if every draft and the token after them had been guessed
  * right. When the step is over, the sequences before the first that was guessed wrong keep theirs,
  * read or not; the rest is cancelled, and the right windows of the other sequences are fetched.
- * Tokens are those of a text; a rejected draft is another token of it. Acceptance is drawn for each
- * draft, up to the first that fails: no model decides it.
+ * Tokens are those of a text; a rejected draft, and what is guessed behind it, are other tokens of
+ * it. Acceptance is drawn for each draft, up to the first that fails: no model decides it.
  *
- * A run walks a text through 16 steps, each twice: rows there before, and beside their fetch.
+ * A run walks texts through 8 steps, each twice: rows there before, and beside their fetch.
  */
 #include "bench/experiments/experiments.h"
 
@@ -61,7 +61,7 @@ static const EngMetricDef g_metrics[] = {
 /* A window of every sequence. */
 typedef struct Window {
     int64_t at[MAX_SEQUENCES];
-    int gained[MAX_SEQUENCES];   /* accepted drafts and one more */
+    int gained[MAX_SEQUENCES];   /* accepted drafts and one more; 0: guessed behind a wrong one */
     bool guessed[MAX_SEQUENCES]; /* all drafts and the token after them */
 } Window;
 
@@ -180,6 +180,14 @@ static void draw_next(State *state, const Window *last, int64_t from, bool whole
         draw(state, window, s, last->at[s] + (whole ? state->draft + 1 : last->gained[s]));
 }
 
+/* The windows after these, as if all of these were right: nobody knows yet which are not. */
+static void guess_next(State *state, const Window *now, Window *next)
+{
+    draw_next(state, now, 0, true, next);
+    for (int64_t s = 0; s < state->sequences; s++)
+        if (!now->guessed[s]) next->gained[s] = 0;
+}
+
 /* Row numbers of pass `pass` (modulo 2) to the prefetcher, but for those of `asked` sequences,
  * which it has. Rejected drafts are tokens from elsewhere in the same text. */
 static EngStatus submit(State *state, int64_t pass, int64_t asked, EngErr *err)
@@ -225,7 +233,7 @@ static EngStatus timed_step(State *state, int64_t pass, bool last, int64_t *aske
     step->sums = &state->timed;
     step->ahead = false;
     state->kept += *asked;
-    if (ahead) draw_next(state, now, 0, true, next);
+    if (ahead) guess_next(state, now, next);
     while (ahead && kept < state->sequences && now->guessed[kept]) kept++;
     int64_t from = eng_now_ns();
     if (*asked < state->sequences) status = submit(state, pass, *asked, err);

@@ -166,7 +166,7 @@ static void test_truncated_table(void **unused)
 }
 
 /* With everything accepted the rows of all steps but the first are asked for in the step before;
- * with nothing accepted all of it is cancelled. What is asked for ahead, in 15 of 16 steps, is
+ * with nothing accepted all of it is cancelled. What is asked for ahead, in 7 of 8 steps, is
  * kept, cancelled or read in vain. */
 static void test_speculation(void **unused)
 {
@@ -178,8 +178,8 @@ static void test_speculation(void **unused)
     sample(&point, 2, values);
     assert_true(value_of(&point, values, "gained_tokens") == 6);
     assert_true(value_of(&point, values, "rejected_rows") == 0);
-    assert_true(value_of(&point, values, "ahead_share") == 15.0 / 16);
-    assert_true(value_of(&point, values, "kept_rows") == 15.0 / 16 * window);
+    assert_true(value_of(&point, values, "ahead_share") == 7.0 / 8);
+    assert_true(value_of(&point, values, "kept_rows") == 7.0 / 8 * window);
     assert_true(value_of(&point, values, "cancelled_rows") == 0);
     assert_true(value_of(&point, values, "vain_rows") == 0);
     assert_true(value_of(&point, values, "window_rows") == window);
@@ -190,7 +190,7 @@ static void test_speculation(void **unused)
     assert_true(value_of(&point, values, "ahead_share") == 0);
     assert_true(value_of(&point, values, "cancelled_rows") +
                     value_of(&point, values, "vain_rows") ==
-                15.0 / 16 * window);
+                7.0 / 8 * window);
     set_axis(&point, "ahead", "off");
     sample(&point, 2, values);
     assert_true(value_of(&point, values, "cancelled_rows") == 0);
@@ -217,7 +217,7 @@ static void test_kept_in_part(void **unused)
         assert_true(value_of(&point, values, "kept_rows") == share * window);
         assert_true(fabs(value_of(&point, values, "kept_rows") +
                          value_of(&point, values, "cancelled_rows") +
-                         value_of(&point, values, "vain_rows") - 15.0 / 16 * window) < 1e-9);
+                         value_of(&point, values, "vain_rows") - 7.0 / 8 * window) < 1e-9);
         if (d) assert_true(value_of(&point, values, "kept_rows") == kept); /* drawn, not timed */
         kept = value_of(&point, values, "kept_rows");
     }
