@@ -214,6 +214,10 @@ EngStatus eng_db_wants_trace(EngDb *db, const char *block_id, const char *point_
                              EngErr *err);
 /* How many points a run found measured by runs before it that did not trace them. */
 EngStatus eng_db_count_untraced(EngDb *db, const char *run_id, int64_t *n, EngErr *err);
+/* A value of a named series (a loss curve) of a point; id->segment and id->pair are not used. NAN
+ * is stored as none. Replaces. */
+EngStatus eng_db_put_series(EngDb *db, const EngSampleId *id, const char *name, int64_t step,
+                            double value, EngErr *err);
 /* Lost records of a kind ("trace records", "samples"); adds up. */
 EngStatus eng_db_put_drops(EngDb *db, const EngSampleId *id, const char *what, int64_t count,
                            EngErr *err);

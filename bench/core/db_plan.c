@@ -46,15 +46,16 @@ static EngStatus put_point(Writer *w, const EngPlanPoint *point)
     static const char insert[] =
         "INSERT INTO points (point_key, config_key, experiment, variant, backend, kind, is_roof,"
         " variant_digest, machine_id, stream_digest, preset_digest, store_digest, axes_json,"
-        " provenance) VALUES (?, ?, ?, ?, ?, 'measured', ?, ?, ?, ?, ?, ?, ?, ?)"
+        " provenance) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (point_key) DO NOTHING";
     w->json.n = 0;
     EngStatus status = eng_plan_axes_json(point, &w->json, w->err);
     if (status) return status;
     status =
-        eng_db_exec(w->db, w->err, insert, "sssssisssssss", point->point_key, point->config_key,
+        eng_db_exec(w->db, w->err, insert, "ssssssisssssss", point->point_key, point->config_key,
                     point->point.experiment->name, point->variant, point->backend,
-                    (int64_t)point->is_roof, point->variant_digest ? point->variant_digest : "",
+                    point->kind ? point->kind : "measured", (int64_t)point->is_roof,
+                    point->variant_digest ? point->variant_digest : "",
                     w->plan->identity->machine_id ? w->plan->identity->machine_id : "",
                     point->stream_digest, point->preset_digest, point->store_digest, w->json.text,
                     point->provenance ? point->provenance : "engram run");

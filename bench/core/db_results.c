@@ -147,6 +147,15 @@ EngStatus eng_db_count_untraced(EngDb *db, const char *run_id, int64_t *n, EngEr
         "s", run_id);
 }
 
+EngStatus eng_db_put_series(EngDb *db, const EngSampleId *id, const char *name, int64_t step,
+                            double value, EngErr *err)
+{
+    return eng_db_exec(db, err,
+                       "INSERT OR REPLACE INTO series (block_id, point_key, name, step, value)"
+                       " VALUES (?, ?, ?, ?, ?)",
+                       "sssid", id->block_id, id->point_key, name, step, value);
+}
+
 EngStatus eng_db_put_drops(EngDb *db, const EngSampleId *id, const char *what, int64_t count,
                            EngErr *err)
 {

@@ -62,6 +62,7 @@ typedef struct EngPlanPoint {
     double estimate_ns;     /* of one run(); 0 when skipped or unknown */
     const char *stream_digest, *preset_digest, *store_digest; /* NULL: none */
     const char *variant_digest;
+    const char *kind;       /* NULL: "measured" */
     const char *provenance; /* NULL: "engram run" */
 } EngPlanPoint;
 

@@ -22,7 +22,7 @@ static const char *const g_dtypes[] = {"f32", "bf16", NULL};
 
 #define OF_RUNG "-1"
 
-const EngAxisDef eng_arm_axes[] = {
+const EngAxisDef eng_arm_axes[ENG_ARM_AXES] = {
     {"rung", ENG_AXIS_WORD, "R0c", "", 0, 0, g_rungs, "size of the model (docs/replicate.md)"},
     {"text", ENG_AXIS_WORD, "training", "", 0, 0, g_texts,
      "what it is trained on: scripts/fetch_data --training, or generated"},
@@ -67,7 +67,6 @@ const EngAxisDef eng_arm_axes[] = {
     {"dtype", ENG_AXIS_WORD, "f32", "", 0, 0, g_dtypes, "of products"},
     {"threads", ENG_AXIS_INT, "1", "", 1, 256, NULL, "of a run; no part of its identity"},
 };
-const int eng_arm_n_axes = sizeof eng_arm_axes / sizeof *eng_arm_axes;
 
 /* ---- axes to configuration ---- */
 
@@ -271,7 +270,7 @@ EngStatus eng_arm_manifest(const EngArm *arm, const EngTrainData *data, EngStr *
 
 EngStatus eng_arm_label(const EngPoint *point, EngStr *out, EngErr *err)
 {
-    for (int i = 0; i < eng_arm_n_axes; i++) {
+    for (int i = 0; i < ENG_ARM_AXES; i++) {
         const char *value = point->values[i].text;
         if (!strcmp(value, eng_arm_axes[i].def)) continue;
         eng_str_printf(out, "%s%s=%s", out->n ? " " : "", eng_arm_axes[i].name, value);
@@ -294,7 +293,7 @@ EngStatus eng_arm_changed(const EngPoint *a, const EngPoint *b, const char **axi
     size_t used = 0;
     int changed = 0;
     *axis = NULL;
-    for (int i = 0; i < eng_arm_n_axes; i++) {
+    for (int i = 0; i < ENG_ARM_AXES; i++) {
         const char *x = a->values[i].text, *y = b->values[i].text;
         if (is_free(i) || !strcmp(x, y)) continue;
         changed++;

@@ -47,7 +47,7 @@ EngStatus eng_arm_changed(const EngPoint *a, const EngPoint *b, const char **axi
 /* The same of a sweep: each section may list several values for one variable beside the seed. */
 EngStatus eng_arm_check_sweep(const EngSweep *sweep, EngErr *err);
 
-extern const EngAxisDef eng_arm_axes[];
-extern const int eng_arm_n_axes;
+#define ENG_ARM_AXES 30
+extern const EngAxisDef eng_arm_axes[ENG_ARM_AXES];
 
 #endif

@@ -1,0 +1,46 @@
+/* Inside of a sweep of training runs: what its plan (train_sweep.c) and its processes
+ * (train_jobs.c) share. */
+#ifndef ENG_EXPERIMENTS_TRAIN_JOBS_H
+#define ENG_EXPERIMENTS_TRAIN_JOBS_H
+
+#include "bench/experiments/train_sweep.h"
+
+#define ENG_TRAIN_TEXTS            8
+#define ENG_TRAIN_MAX_JOBS         64
+#define ENG_TRAIN_SYNTHETIC_TOKENS 65536
+
+/* A point of the plan that can be trained. */
+typedef struct EngTrainItem {
+    EngPlanPoint *point;
+    EngArm arm;
+    const EngTrainData *data;
+    const char *key, *who, *manifest; /* manifest on one line */
+    bool recorded;                    /* the ledger had it when the plan was made */
+    int order;                        /* in the sweep */
+} EngTrainItem;
+
+typedef struct EngTrainOpenText {
+    int vocab;
+    const char *name;
+    EngTrainData data;
+} EngTrainOpenText;
+
+struct EngTrainSweep {
+    EngTrainSweepOptions options;
+    EngArena *arena;
+    EngTrainLedger ledger;
+    bool ledger_is_open;
+    EngMachine machine;
+    EngBuild build;
+    EngTrainOpenText texts[ENG_TRAIN_TEXTS];
+    int n_texts;
+    EngTrainItem *items; /* seed by seed */
+    int n_items;
+    EngRunHooks hooks;
+};
+
+EngStatus eng_train_planned(void *context, EngSession *session, EngErr *err);
+EngStatus eng_train_block(void *context, const EngBlockContext *where, const EngLedgerBlock *block,
+                          EngErr *err);
+
+#endif
