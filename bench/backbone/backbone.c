@@ -81,6 +81,7 @@ static EngStatus check(const EngBackboneConfig *c, EngErr *err)
         {"kv_heads", c->kv_heads, 1, c->heads},
         {"head_dim", c->head_dim, 2, 1024},
         {"shared_experts", c->shared_experts, c->experts ? 0 : 1, 1024},
+        {"shared_extra", c->shared_extra, 0, 1 << 20},
         {"experts", c->experts, 0, 1 << 16},
         {"top_k", c->top_k, c->experts ? 1 : 0, c->experts},
         {"expert_width", c->expert_width, 1, 1 << 20},
@@ -131,7 +132,7 @@ static int list_buffers(EngBackbone *b, Buffer list[MAX_BUFFERS])
     bool paced = c->paced_layer_ns > 0;
     int64_t t = c->max_tokens, d = c->hidden, patches = c->vision_layers ? c->vision_patches : 0;
     int64_t inner = (int64_t)c->heads * c->head_dim, kv = (int64_t)c->kv_heads * c->head_dim;
-    int64_t wide = larger(c->shared_experts, c->experts ? 1 : 0) * c->expert_width;
+    int64_t wide = larger(eng_shared_width(c), c->experts ? c->expert_width : 0);
     int64_t longest = larger(c->max_len, patches), vision = patches ? c->vision_hidden : 0;
     Buffer all[] = {
         {(void **)&b->lengths, c->max_seqs, 1, sizeof *b->lengths},
@@ -249,7 +250,7 @@ EngStatus eng_backbone_create(const EngBackboneConfig *config, EngBackbone **bac
     if (status) return status;
     b->config = *config;
     int64_t inputs = larger(config->hidden, (int64_t)config->heads * config->head_dim);
-    inputs = larger(inputs, larger(config->shared_experts, 1) * config->expert_width);
+    inputs = larger(inputs, larger(eng_shared_width(config), config->expert_width));
     int64_t rows = config->max_tokens;
     if (config->vision_layers) {
         inputs = larger(inputs, larger(config->vision_hidden, config->vision_width));
@@ -293,8 +294,9 @@ double eng_backbone_flops(const EngBackboneConfig *c, int64_t tokens, int64_t co
 {
     double d = c->hidden, inner = (double)c->heads * c->head_dim, w = c->expert_width;
     double kv = (double)c->kv_heads * c->head_dim, n = c->streams;
-    double each = d * (inner + 2 * kv) + inner * d + 3 * d * w * (c->shared_experts + c->top_k) +
-                  d * c->experts + (n > 1 ? 2 * n * d * n * (n + 2) : 0);
+    double each = d * (inner + 2 * kv) + inner * d +
+                  3 * d * ((double)eng_shared_width(c) + w * c->top_k) + d * c->experts +
+                  (n > 1 ? 2 * n * d * n * (n + 2) : 0);
     double keys = (double)tokens * (double)context + (double)tokens * ((double)tokens + 1) / 2;
     return c->layers * (2 * each * (double)tokens + 4 * inner * keys);
 }

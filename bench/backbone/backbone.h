@@ -80,7 +80,8 @@ typedef struct EngBackboneConfig {
     int heads, kv_heads, head_dim;
     double rope_theta;
     int shared_experts, experts, top_k, expert_width; /* experts 0: only the shared ones */
-    float route_scale;                                /* sum of a token's weights: 1.5 in V4.1 */
+    int shared_extra;  /* added to the width of the shared ones together */
+    float route_scale; /* sum of a token's weights: 1.5 in V4.1 */
     float norm_eps;
     int sinkhorn_iters;
     int vocab;

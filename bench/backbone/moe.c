@@ -108,7 +108,7 @@ EngStatus eng_moe(EngBackbone *b, int layer, int64_t tokens, EngErr *err)
 {
     const EngBackboneConfig *c = &b->config;
     EngStatus status = ENG_OK;
-    int64_t shared = (int64_t)c->shared_experts * c->expert_width;
+    int64_t shared = eng_shared_width(c);
     if (shared)
         status = feed(b, layer, ENG_ACT_SHARED, 0, ENG_W_SHARED_UP, ENG_W_SHARED_DOWN, b->normed,
                       tokens, shared, b->y, err);

@@ -57,6 +57,12 @@ static inline int eng_mix_columns(const EngBackboneConfig *c)
     return c->streams * (c->streams + 2);
 }
 
+/* Width of the shared experts together: they are one network. */
+static inline int64_t eng_shared_width(const EngBackboneConfig *c)
+{
+    return (int64_t)c->shared_experts * c->expert_width + c->shared_extra;
+}
+
 static inline void eng_emit(const EngBackbone *b, int layer, EngActivation what, int index,
                             const void *data, int64_t rows, int64_t columns)
 {

@@ -20,6 +20,7 @@
 #include <engram/kernels.h>
 #include <engram/status.h>
 #include "bench/backbone/backbone.h"
+#include "bench/backbone/real.h"
 
 /* ---- configuration ---- */
 
@@ -75,6 +76,8 @@ typedef struct EngTrainConfig {
     bool conv_random;         /* start values of the conv: random instead of zero (tests) */
     float gate_eps;           /* of the norms inside the gate: 1e-20 */
     float table_scale;        /* deviation of the rows' start values */
+    float embed_scale;        /* of the token embedding's */
+    float head_scale;         /* of the head's, times sqrt(hidden) */
     int64_t vocab_compressed; /* of token_map */
     int32_t pad;              /* compressed id that stands before the start of a sequence */
 
@@ -205,7 +208,7 @@ typedef enum EngTrainValue {
     ENG_TV_COUNT
 } EngTrainValue;
 typedef void (*EngTrainValueFn)(void *context, int layer, EngTrainValue what, int64_t first,
-                                const float *data, int64_t tokens, int64_t columns);
+                                const EngReal *data, int64_t tokens, int64_t columns);
 
 typedef struct EngTrainEval {
     bool suppress;         /* Engram's output is zero: what the backbone knows without its memory */
@@ -222,15 +225,15 @@ EngStatus eng_trainer_evaluate(EngTrainer *trainer, const int32_t *ids, int64_t 
 
 /* LogitLens: what the head makes of streams [rows, n d] as ENG_TV_STREAMS gives them, collapsed and
  * normalised as at the end; logits [rows, vocab]. */
-EngStatus eng_trainer_logits(EngTrainer *trainer, const float *streams, int64_t rows, float *logits,
-                             EngErr *err);
+EngStatus eng_trainer_logits(EngTrainer *trainer, const EngReal *streams, int64_t rows,
+                             EngReal *logits, EngErr *err);
 
 /* Parameters by number, in one order for any configuration of the same shapes: name
  * ("layer1.expert3.up"), rows x columns as they lie (row-major), values. NULL beyond the last. */
 typedef struct EngTrainTensor {
     char name[48];
     int64_t rows, columns;
-    float *values, *gradient; /* gradient: of the last step, NULL for tables */
+    EngReal *values, *gradient; /* gradient: of the last step, NULL for tables */
 } EngTrainTensor;
 bool eng_trainer_tensor(EngTrainer *trainer, int number, EngTrainTensor *tensor);
 /* Loss and gradients of a batch without an update: for tests and the twin. ids: sequences of
@@ -238,11 +241,11 @@ bool eng_trainer_tensor(EngTrainer *trainer, int number, EngTrainTensor *tensor)
  */
 EngStatus eng_trainer_gradient(EngTrainer *trainer, const int32_t *ids, double *loss, EngErr *err);
 /* Dense gradient [rows, row_dims] of Engram module `module` after eng_trainer_gradient. */
-EngStatus eng_trainer_table_gradient(const EngTrainer *trainer, int module, float *gradient,
+EngStatus eng_trainer_table_gradient(const EngTrainer *trainer, int module, EngReal *gradient,
                                      EngErr *err);
 /* The rows that Engram module `module` reads: [n, columns] for n ids in sequences of seq_len, as
  * global rows of the table (collisions, frequency deciles). */
-EngStatus eng_trainer_rows(const EngTrainer *trainer, int module, const int32_t *ids, int64_t n,
+EngStatus eng_trainer_rows(EngTrainer *trainer, int module, const int32_t *ids, int64_t n,
                            int64_t *rows, EngErr *err);
 
 /* ---- time ---- */

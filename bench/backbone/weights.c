@@ -19,7 +19,7 @@ static int64_t times(int64_t a, int64_t b)
 /* Inputs and outputs of one tensor; vectors have one input, none: outputs 0. */
 static void shape_of(const EngBackboneConfig *c, EngWeight what, int64_t *in, int64_t *out)
 {
-    int64_t d = c->hidden, w = c->expert_width, shared = times(c->shared_experts, w);
+    int64_t d = c->hidden, w = c->expert_width, shared = eng_shared_width(c);
     int64_t n = c->streams, m = n > 1 ? n * (n + 2) : 0;
     int64_t v = c->vision_layers ? c->vision_hidden : 0, vw = v ? c->vision_width : 0;
     int64_t qkv = times(c->heads + 2 * c->kv_heads, c->head_dim), e = c->experts;
