@@ -168,6 +168,11 @@ static const EngKernel gate_onepass = {
 };
 
 const EngKernel *const eng_cuda_kernels[] = {
-    &hash_reciprocal,       &gather_decode, &eng_cuda_project_mma,
-    &eng_cuda_project_blas, &gate_onepass,  NULL,
+    &hash_reciprocal,
+    &gather_decode,
+    &eng_cuda_project_mma,
+    &eng_cuda_project_blas,
+    &gate_onepass,
+    &eng_cuda_conv_taps,
+    NULL,
 };

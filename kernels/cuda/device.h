@@ -85,6 +85,33 @@ EngStatus eng_cuda_blas_project(EngCudaBlas *blas, const EngProjectArgs *args,
 EngStatus eng_cuda_gate(const EngGateProblem *problem, const EngGateArgs *args,
                         EngCudaStream *stream, EngErr *err);
 
+/* ---- short convolution of the original variant: section 6 A, with its decode state ---- */
+
+/* Holds the problem, whose weights are the device's, and room for 1/rms of its tokens. */
+typedef struct EngCudaConv EngCudaConv;
+EngStatus eng_cuda_conv_create(const EngConvProblem *problem, EngCudaConv **conv, EngErr *err);
+void eng_cuda_conv_destroy(EngCudaConv *conv); /* accepts NULL */
+EngStatus eng_cuda_conv(const EngCudaConv *conv, const EngConvArgs *args, EngCudaStream *stream,
+                        EngErr *err);
+
+/* ---- histograms of gates and scores, for traced passes ---- */
+
+#define ENG_CUDA_MOST_BINS 256
+/* The smallest value of each bin but the first, into edges [n_bins - 1] on the host; a NaN where no
+ * value gets that far. bin_of must not fall when its value rises. */
+void eng_cuda_histogram_edges(int (*bin_of)(float value), int n_bins, float *edges);
+/* Adds to counts [streams, n_bins]; values [tokens, streams]. All pointers are the device's. */
+EngStatus eng_cuda_histogram(const float *values, int64_t tokens, int streams, const float *edges,
+                             int n_bins, int64_t *counts, EngCudaStream *stream, EngErr *err);
+
+/* ---- table content ---- */
+
+/* Writes rows first .. first + rows of a table in device memory, 16-byte aligned: bit for bit what
+ * kernels/store/content.h gives for the seed. quantiles: that content's, on the device, for bf16
+ * and f32 tables; NULL for others. */
+EngStatus eng_cuda_fill(const EngTable *table, int64_t first, int64_t rows, uint64_t seed,
+                        const float *quantiles, EngCudaStream *stream, EngErr *err);
+
 #ifdef __cplusplus
 }
 #endif

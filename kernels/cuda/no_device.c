@@ -128,6 +128,40 @@ EngStatus eng_cuda_blas_project(EngCudaBlas *blas, const EngProjectArgs *args,
     return no_device(err);
 }
 
+EngStatus eng_cuda_conv_create(const EngConvProblem *problem, EngCudaConv **conv, EngErr *err)
+{
+    (void)problem;
+    *conv = NULL;
+    return no_device(err);
+}
+
+void eng_cuda_conv_destroy(EngCudaConv *conv)
+{
+    (void)conv;
+}
+
+EngStatus eng_cuda_conv(const EngCudaConv *conv, const EngConvArgs *args, EngCudaStream *stream,
+                        EngErr *err)
+{
+    (void)conv, (void)args, (void)stream;
+    return no_device(err);
+}
+
+EngStatus eng_cuda_histogram(const float *values, int64_t tokens, int streams, const float *edges,
+                             int n_bins, int64_t *counts, EngCudaStream *stream, EngErr *err)
+{
+    (void)values, (void)tokens, (void)streams, (void)edges, (void)n_bins, (void)counts,
+        (void)stream;
+    return no_device(err);
+}
+
+EngStatus eng_cuda_fill(const EngTable *table, int64_t first, int64_t rows, uint64_t seed,
+                        const float *quantiles, EngCudaStream *stream, EngErr *err)
+{
+    (void)table, (void)first, (void)rows, (void)seed, (void)quantiles, (void)stream;
+    return no_device(err);
+}
+
 /* ---- queue.h ---- */
 
 EngStatus eng_cuda_main(EngCudaStream **stream, EngErr *err)

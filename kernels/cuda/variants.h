@@ -14,4 +14,7 @@ EngStatus eng_cuda_variant_reachable(const void *at, const char *what, EngErr *e
 /* project.c */
 extern const EngKernel eng_cuda_project_mma, eng_cuda_project_blas;
 
+/* conv.c */
+extern const EngKernel eng_cuda_conv_taps;
+
 #endif

@@ -17,7 +17,7 @@ namespace simt
 {
 namespace
 {
-const size_t device_bytes = (size_t)24 << 30; /* address space: pages come when touched */
+const size_t device_bytes = (size_t)120 << 30; /* address space: pages come when touched */
 const size_t shared_window = 256 << 10, shared_limit = 227 << 10, static_limit = 48 << 10;
 const size_t arguments_bytes = 16 << 20;
 const size_t red_zone = 512, shared_red_zone = 64;

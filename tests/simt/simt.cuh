@@ -166,6 +166,14 @@ template <class T> T __ldg(const T *address)
     return *address;
 }
 inline void __threadfence(void) {}
+inline float __fadd_rn(float a, float b)
+{
+    return a + b;
+}
+inline float __fmul_rn(float a, float b)
+{
+    return a * b;
+}
 inline float __uint_as_float(unsigned bits)
 {
     float value;
