@@ -1,6 +1,6 @@
 /* dedup: the distinct rows of a batch are fetched once, each into the first place that wants it,
  * and copied to the others. Rows are found by an open hash table over the batch, cleared by
- * counting up its stamp.
+ * counting up its stamp; entries of rows further on are asked of memory ahead.
  */
 #include <string.h>
 
@@ -66,11 +66,16 @@ static EngStatus make_room(DedupStore *store, int64_t n, EngErr *err)
     return ENG_OK;
 }
 
+static uint64_t entry_of(const DedupStore *store, int64_t row)
+{
+    uint64_t at = (uint64_t)row * 0x9e3779b97f4a7c15u;
+    return (at ^ at >> 32) & store->mask;
+}
+
 /* The place that asked for the row first: `place` itself when it is new. */
 static uint32_t first_place(DedupStore *store, int64_t row, uint32_t place)
 {
-    uint64_t at = (uint64_t)row * 0x9e3779b97f4a7c15u;
-    at = (at ^ at >> 32) & store->mask;
+    uint64_t at = entry_of(store, row);
     while (store->entries[at].stamp == store->stamp) {
         if (store->entries[at].row == row) return store->entries[at].first;
         at = (at + 1) & store->mask;
@@ -91,6 +96,8 @@ static EngStatus read_rows(EngStore *base, const int64_t *rows, const int64_t *s
         store->stamp = 1;
     }
     for (int64_t i = 0; i < n; i++) {
+        if (i + ENG_COPY_AHEAD < n)
+            __builtin_prefetch(&store->entries[entry_of(store, rows[i + ENG_COPY_AHEAD])], 1);
         uint32_t first = first_place(store, rows[i], (uint32_t)i);
         int64_t slot = slots ? slots[i] : i;
         if (first == i) {

@@ -92,6 +92,41 @@ static void interference(Fixture *f)
     }
 }
 
+/* Batches of growing share of duplicates: costs, pays, pays. */
+static void dedup(Fixture *f)
+{
+    static const double share[] = {0.02, 0.2, 0.6}, ns[] = {1100, 900, 500};
+    for (int i = 0, tokens = 16; i < 3; i++, tokens *= 4) {
+        fixture_block(f, "tier");
+        for (int on = 0; on < 2; on++) {
+            fixture_point(f, "tier", "", false, 0, NULL,
+                          "\"store\":\"uring\",\"residency\":\"warm\",\"row_format\":\"fp8\","
+                          "\"corpus\":\"code\",\"orders\":\"2-4\",\"tokens\":%d,\"dedup\":\"%s\"",
+                          tokens, on ? "on" : "off");
+            fixture_metric(f, "tier", "wall_us", "us", "wall", (on ? ns[i] : 1000) / 1e3, 0,
+                           on ? ns[i] : 1000);
+            if (on) fixture_metric(f, "tier", "duplicate_share", "", "none", share[i], 0, 0);
+        }
+    }
+}
+
+static void speculate(Fixture *f)
+{
+    static const double cost[2][2] = {{30, 12}, {20, 3}}, vain[2][2] = {{0.6, 0.2}, {0.8, 0.3}};
+    for (int ahead = 0; ahead < 2; ahead++)
+        for (int likely = 0; likely < 2; likely++) {
+            fixture_block(f, "speculate");
+            fixture_point(f, "speculate", "", false, 0, NULL,
+                          "\"store\":\"uring\",\"residency\":\"cold\",\"sequences\":1,\"draft\":5,"
+                          "\"acceptance\":%s,\"ahead\":\"%s\",\"layers\":40,"
+                          "\"window\":\"paced:500\"",
+                          likely ? "0.9" : "0.5", ahead ? "on" : "off");
+            fixture_metric(f, "speculate", "cost_percent", "%", "wall", cost[ahead][likely], 0, 0);
+            fixture_metric(f, "speculate", "vain_share", "share", "none", vain[ahead][likely], 0,
+                           0);
+        }
+}
+
 static int set_up(void **state)
 {
     static const double cold[] = {0, 0.69, 0.85, 0.97, 1}, never[] = {0, 0.1, 0.2, 0.3, 0.4},
@@ -108,6 +143,8 @@ static int set_up(void **state)
     tier(&f, "uring", "cold", 1000);
     hits(&f);
     interference(&f);
+    dedup(&f);
+    speculate(&f);
     fixture_close(&f);
     fixture_open(&f, in_dir("other.db"));
     fixture_quickstart(&f, "55550000aaaa", "2026-01-01T00:00:00Z", 1, 0);
@@ -128,7 +165,7 @@ static int tear_down(void **state)
 static void test_sentences(void **state)
 {
     (void)state;
-    char *html = page_of("tiers", in_dir("tiers.db"), 5, 2); /* pages and formats are not there */
+    char *html = page_of("tiers", in_dir("tiers.db"), 7, 2); /* pages and formats are not there */
     assert_has(html,
                "at 64 tokens layer 1 is 31 % exposed from uring (cold), hidden from layer 3 on");
     assert_has(html, "at 64 tokens layer 1 is 0 % exposed from memory, hidden from layer 1 on");
@@ -139,6 +176,16 @@ static void test_sentences(void **state)
     assert_has(html, "4-grams with 16,384 rows: prose 25 %");
     assert_has(html, "1 gathering thread get 4.00 GB/s and cost it 7.5 %");
     assert_null(strstr(html, "2 gathering threads get"));
+    assert_has(html,
+               "Uring warm: it costs up to 2 % of duplicates and pays from 20 % on (code, 2 to "
+               "4-grams: 64 tokens), 2 times as fast at best");
+    assert_has(html, "5 drafted tokens and one more are verified in a step of 40 layers that take "
+                     "500 µs each (emulated)");
+    assert_has(html, "1 sequence from uring cold: with 90 % accepted waiting makes the step 12.0 % "
+                     "longer, asked one step ahead 3.0 %, which pays; with 50 % accepted 30.0 and "
+                     "20.0 %");
+    assert_has(html, "Of all rows read 20 % are for rejected tokens with 90 % accepted, 30 % when "
+                     "asked one step ahead");
     assert_has(html, "this run holds no points of gather on two page sizes");
     assert_has(html, "this run holds no points of the experiment format");
     eng_free(html);
@@ -147,10 +194,12 @@ static void test_sentences(void **state)
 static void test_nothing_to_draw(void **state)
 {
     (void)state;
-    char *html = page_of("tiers", in_dir("other.db"), 0, 7);
+    char *html = page_of("tiers", in_dir("other.db"), 0, 9);
     assert_has(html, "this run holds no points of the experiment tier");
     assert_has(html, "this run holds no points of the experiment prefetch");
     assert_has(html, "this run holds no points of the experiment cache");
+    assert_has(html, "this run holds no points of tier with dedup on and off");
+    assert_has(html, "this run holds no points of the experiment speculate");
     assert_has(html, "this run holds no points of the experiment interference");
     eng_free(html);
 }
