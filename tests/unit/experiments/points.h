@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -64,6 +66,21 @@ static inline double metric_of(const EngExperiment *experiment, const double *va
         if (!strcmp(experiment->metrics[i].name, name)) return values[i];
     fail_msg("%s has no metric %s", experiment->name, name);
     return 0;
+}
+
+/* Group set-up and tear-down: table files in a folder of this process alone. */
+static inline int make_tables(void **state)
+{
+    static char folder[] = "/tmp/engram_tables_XXXXXX";
+    *state = mkdtemp(folder);
+    return *state ? setenv("ENG_TABLES", *state, 1) : -1;
+}
+
+static inline int remove_tables(void **state)
+{
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s", (const char *)*state);
+    return system(command) ? -1 : 0;
 }
 
 #endif

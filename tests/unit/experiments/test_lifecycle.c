@@ -357,6 +357,5 @@ int main(void)
         cmocka_unit_test(test_failing_allocations),
         cmocka_unit_test(test_stream_too_short),
     };
-    setenv("ENG_TABLES", "lifecycle-tables", 0);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_tables, remove_tables);
 }

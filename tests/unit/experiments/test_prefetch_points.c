@@ -250,6 +250,5 @@ int main(void)
         cmocka_unit_test(test_speculation),     cmocka_unit_test(test_kept_in_part),
         cmocka_unit_test(test_gatherers),
     };
-    setenv("ENG_TABLES", "prefetch-tables", 0);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_tables, remove_tables);
 }

@@ -197,12 +197,6 @@ static void test_capacities(void **unused)
     assert_int_equal(eng_experiment_cache.check(&point, &err), ENG_UNSUPPORTED);
 }
 
-static int remove_tables(void **unused)
-{
-    (void)unused;
-    return system("rm -rf tier-tables") ? -1 : 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +204,5 @@ int main(void)
         cmocka_unit_test(test_cold),         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_room_for_all), cmocka_unit_test(test_capacities),
     };
-    setenv("ENG_TABLES", "tier-tables", 1);
-    return cmocka_run_group_tests(tests, NULL, remove_tables);
+    return cmocka_run_group_tests(tests, make_tables, remove_tables);
 }
