@@ -93,6 +93,7 @@ typedef struct Reader {
 
 static EngStatus wrong(const Reader *reader, EngStatus status)
 {
+    if (reader->err) reader->err->status = status; /* units are a usage error only in options */
     if (reader->field)
         eng_err_prefix(reader->err, "machine %s: %s.%s", reader->machine, reader->tier,
                        reader->field);
@@ -350,5 +351,7 @@ EngStatus eng_machine_assume(EngMachineModel *machine, const char *text, EngErr 
     tier->fields[f] = (EngQuantity){
         .value = value, .low = value, .high = value, .origin = ENG_ASSUMED, .source = "the plan"};
     Reader reader = {.machine = machine->name, .tier = tier->name, .err = err};
-    return check_tier(&reader, tier) ? ENG_USAGE : ENG_OK;
+    if (!check_tier(&reader, tier)) return ENG_OK;
+    if (err) err->status = ENG_USAGE;
+    return ENG_USAGE;
 }

@@ -45,10 +45,10 @@ EngLoad eng_fleet_load(const EngFleet *fleet, double step_tokens, const EngStepP
     return load;
 }
 
-static void add(EngCost *cost, const char *name, double low, double high)
+static void add(EngBill *cost, const char *name, double low, double high)
 {
-    if (cost->n == ENG_COST_MAX_LINES) return;
-    EngCostLine *line = &cost->lines[cost->n++];
+    if (cost->n == ENG_BILL_MAX_LINES) return;
+    EngBillLine *line = &cost->lines[cost->n++];
     snprintf(line->name, sizeof line->name, "%s", name);
     line->low = low;
     line->high = high;
@@ -56,7 +56,7 @@ static void add(EngCost *cost, const char *name, double low, double high)
     cost->high += high;
 }
 
-static bool priced(EngCost *cost, const char *name, const EngQuantity *price)
+static bool priced(EngBill *cost, const char *name, const EngQuantity *price)
 {
     size_t n = strlen(cost->unpriced);
     if (price->origin != ENG_UNKNOWN) return true;
@@ -64,7 +64,7 @@ static bool priced(EngCost *cost, const char *name, const EngQuantity *price)
     return false;
 }
 
-void eng_cost_rent(EngCost *cost, const char *name, const EngQuantity *per_hour, double count,
+void eng_bill_rent(EngBill *cost, const char *name, const EngQuantity *per_hour, double count,
                    double tokens_per_s)
 {
     if (priced(cost, name, per_hour))
@@ -72,7 +72,7 @@ void eng_cost_rent(EngCost *cost, const char *name, const EngQuantity *per_hour,
             eng_cost_per_million(per_hour->high * count, tokens_per_s));
 }
 
-void eng_cost_bought(EngCost *cost, const char *name, const EngQuantity *price, double amount,
+void eng_bill_bought(EngBill *cost, const char *name, const EngQuantity *price, double amount,
                      double years, double tokens_per_s)
 {
     double share = amount / (years * HOURS_PER_YEAR);

@@ -35,24 +35,24 @@ typedef struct EngLoad {
 EngLoad eng_fleet_load(const EngFleet *fleet, double step_tokens, const EngStepPlan *plan,
                        int stage);
 
-#define ENG_COST_MAX_LINES 12
-typedef struct EngCostLine {
+#define ENG_BILL_MAX_LINES 12
+typedef struct EngBillLine {
     char name[48];
     double low, high; /* USD per million tokens */
-} EngCostLine;
+} EngBillLine;
 
-typedef struct EngCost {
+typedef struct EngBill {
     int n;
-    EngCostLine lines[ENG_COST_MAX_LINES];
+    EngBillLine lines[ENG_BILL_MAX_LINES];
     double low, high;
     char unpriced[160]; /* names, comma-separated; "" */
-} EngCost;
+} EngBill;
 
 /* count of something that is rented. */
-void eng_cost_rent(EngCost *cost, const char *name, const EngQuantity *per_hour, double count,
+void eng_bill_rent(EngBill *cost, const char *name, const EngQuantity *per_hour, double count,
                    double tokens_per_s);
 /* `amount` (pieces, or bytes with a price per byte) bought and used for `years`. */
-void eng_cost_bought(EngCost *cost, const char *name, const EngQuantity *price, double amount,
+void eng_bill_bought(EngBill *cost, const char *name, const EngQuantity *price, double amount,
                      double years, double tokens_per_s);
 
 #endif

@@ -28,13 +28,16 @@ static EngStatus multiply(const char *name, const uint64_t *factors, int n, uint
 
 static EngStatus add_line(EngLedger *ledger, const EngLedgerLine *line, EngErr *err)
 {
-    uint64_t *total = &ledger->total[line->place];
+    bool moved = ledger->unified && line->place == ENG_PLACE_DEVICE;
+    EngPlace place = moved ? ENG_PLACE_HOST : line->place;
+    uint64_t *total = &ledger->total[place];
     if (ledger->n == ENG_LEDGER_MAX_LINES)
         return ENG_FAIL(err, ENG_UNSUPPORTED, "ledger: more than %d lines", ENG_LEDGER_MAX_LINES);
     if (__builtin_add_overflow(*total, line->bytes, total) || *total > INT64_MAX)
         return too_large(line->name, err);
     if (line->pinned) ledger->pinned += line->bytes;
-    ledger->lines[ledger->n++] = *line;
+    ledger->lines[ledger->n] = *line;
+    ledger->lines[ledger->n++].place = place;
     return ENG_OK;
 }
 
@@ -167,7 +170,7 @@ static EngStatus add_tensors(const EngLedgerInput *in, EngLedger *ledger, EngErr
 EngStatus eng_ledger_build(const EngLedgerInput *in, EngLedger *ledger, EngErr *err)
 {
     EngAddress address;
-    *ledger = (EngLedger){.pin_limit = in->pin_limit};
+    *ledger = (EngLedger){.pin_limit = in->pin_limit, .unified = in->unified};
     memcpy(ledger->capacity, in->capacity, sizeof ledger->capacity);
     EngStatus status = check(in, err);
     if (!status) status = eng_address_build(&in->preset->address, &address, err);
@@ -235,7 +238,7 @@ void eng_ledger_print(const EngLedger *ledger, EngStr *out)
                        left < 0 ? "does not fit" : "fits", (double)(left < 0 ? -left : left) / GIB);
         if (left < 0)
             print_largest(ledger, p, out);
-        else if (p == ENG_PLACE_DEVICE && ledger->kv_per_token)
+        else if (p == (ledger->unified ? ENG_PLACE_HOST : ENG_PLACE_DEVICE) && ledger->kv_per_token)
             eng_str_printf(out, ", room for %" PRId64 " more tokens of context",
                            left / (int64_t)ledger->kv_per_token);
         eng_str_add(out, "\n");

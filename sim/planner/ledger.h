@@ -50,6 +50,7 @@ typedef struct EngLedgerInput {
     int n_reserves;
     uint64_t capacity[ENG_PLACE_COUNT]; /* usable bytes; 0: not asked */
     uint64_t pin_limit;                 /* of the host; 0: not asked */
+    bool unified; /* devices have no memory of their own: what they hold is on the host */
 } EngLedgerInput;
 
 typedef struct EngLedger {
@@ -59,6 +60,7 @@ typedef struct EngLedger {
     uint64_t table_bytes; /* of all tables once, scales included */
     uint64_t kv_per_token;
     uint64_t capacity[ENG_PLACE_COUNT], pin_limit;
+    bool unified;
 } EngLedger;
 
 /* ENG_USAGE: counts below 1, more shards than rows, a shape without elements; ENG_UNSUPPORTED:

@@ -21,6 +21,7 @@ typedef struct Reader {
 
 static EngStatus wrong(const Reader *reader, EngStatus status)
 {
+    if (reader->err) reader->err->status = status;
     eng_err_prefix(reader->err, "model %s%s%s", reader->model, reader->tensor ? ": " : "",
                    reader->tensor ? reader->tensor : "");
     return status;

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "kernels/address/address.h"
+#include "sim/planner/sharding.h"
 
 #define US 1e6
 
@@ -33,7 +34,9 @@ EngStatus eng_step_plan(const EngStepInput *in, EngStepPlan *plan, EngErr *err)
     if (status) return status;
     plan->n = address.n_layers;
     plan->looked_up = in->tokens * address.n_columns;
-    plan->rows = plan->looked_up * in->unique * (1 - in->hits);
+    int readers = in->readers > 1 ? in->readers : 1;
+    double part = eng_shard_largest_load(address.n_columns, readers, in->tokens);
+    plan->rows = fmin(part, plan->looked_up) * in->unique * (1 - in->hits);
     for (int i = 0; i < in->n_layers; i++) plan->step += in->layers[i];
     for (int k = 0; k < plan->n; k++) {
         plan->layers[k] = address.layer_ids[k];
@@ -91,7 +94,8 @@ static void print_cure(const EngStepPlan *plan, int k, EngStr *out)
 
 void eng_step_print(const EngStepPlan *plan, EngStr *out)
 {
-    eng_str_printf(out, "rows: %.6g looked up per layer, %.6g read\n", plan->looked_up, plan->rows);
+    eng_str_printf(out, "rows: %.6g looked up per layer, %.6g read by one reader\n",
+                   plan->looked_up, plan->rows);
     for (int k = 0; k < plan->n; k++) {
         const EngQueuedFetch *f = &plan->fetches[k];
         eng_str_printf(

@@ -17,6 +17,7 @@ typedef struct EngStepInput {
     int n_path;
     double tokens;       /* of the step; speculation: streams x (drafted + 1) */
     double unique, hits; /* share of rows left by deduplication; of these, share that caches hold */
+    int readers; /* that each take their columns through a path of their own; 0: one takes all */
     const double *layers; /* [n_layers] s of each backbone layer, from measurements or given */
     int n_layers;
     double scheduling, hash, issue; /* s */

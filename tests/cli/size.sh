@@ -14,23 +14,45 @@ fail()
     echo "FAILED: $*"
     failed=1
 }
-step="--tokens=128 --layers=61 --layer-time=800us --unique=1 --hits=0 --shards=1 --copies=1"
-host="--machine=h200 --machine=epyc-9005 --path=dram,pcie --tables=host $step"
+traffic=--traffic=decode,streams=128,layer=800us
+step="$traffic --layers=40 --unique=1 --hits=0 --shards=1 --copies=1"
+host="--machine=h200 --machine=epyc-9005 --path=dram,pcie $step"
 assume="--assume=pcie.latency=1.5us --assume=pcie.efficiency=83% --assume=dram.efficiency=50%"
+device="--machine=h200 --path=hbm --assume=hbm.latency=600ns --assume=hbm.efficiency=50%"
+drive="--machine=nvme-gen5 --path=nvme --assume=nvme.latency=80us --assume=nvme.efficiency=90%"
+
+says() # words that the plan in out.txt must have
+{
+    for words in "$@"; do
+        grep -q -- "$words" out.txt || fail "a plan does not say \"$words\""
+    done
+}
 
 "$engram" size $host $assume >out.txt 2>err.txt || fail "a plan: exit $?: $(cat err.txt)"
-for words in '188.83 GiB  in all' 'verdict: fits, hidden' 'pcie.latency = 1.5e-06 s, assumed' 'dram.latency = .*measured 20' \
-    'layer 14: hidden' 'not counted' extrapolated; do
-    grep -q -- "$words" out.txt || fail "a plan does not say \"$words\""
-done
-"$engram" size --machine=nvme-gen5 --path=nvme --tables=drive --assume=nvme.latency=80us --assume=nvme.efficiency=90% $step \
-    >out.txt 2>err.txt || fail "a drive: exit $?"
-grep -q 'layer 1: NOT hidden' out.txt || fail "a drive hides"
-grep -q 'hidden if nvme took' out.txt || fail "no cure"
-grep -q '^drive .*table values' out.txt || fail "tables are not on the drive"
-"$engram" size --machine=h200 --path=hbm --tables=device --assume=hbm.latency=600ns --assume=hbm.efficiency=50% $step \
-    >out.txt 2>err.txt || fail "a device: exit $?"
-grep -q 'verdict: does not fit, hidden' out.txt || fail "203 GB fit 141 GB"
+says '188.83 GiB  in all' 'through dram,pcie: fits, hidden' 'pcie.latency = 1.5e-06 s, assumed' \
+    'dram.latency = .*measured 20' 'layer 14: hidden' 'weights are not counted: --ranks' 'caches are not counted' \
+    'extrapolated: not every' 'assumption: dram.efficiency' 'pinning not known (dram.pin_rate)' 'interference: not given'
+# The same with all that can be asked for: weights by shape, hosts, cost, a mean to keep, training, several paths.
+"$engram" size $host $assume $drive --path=dram,pcie --ranks=4 --host-devices=8 --context=1000000 --years=4 \
+    --traffic=prefill,tokens=4096,layer=9ms,rate=1M/s --slo=decode=40ms,prefill=1s --reserve=graphs=22GiB \
+    --assume=dram.pin_rate=4GB/s --assume=dram.populate_rate=2GB/s --interference=fetch=10%,compute=2% \
+    --training=ranks=512,group=64,node=8,tokens=65536,unique=0.5,state=4B,gradient=2B,near=400GB/s,far=40GB/s,stages=8 \
+    >out.txt 2>err.txt || fail "a large plan: exit $?: $(cat err.txt)"
+says '63.28 GiB  routed experts' 'cache of latents' '22.00 GiB  graphs' 'hosts: .* for 1e+06 tokens/s' \
+    'a host asks pcie for' 'devices .* to .* USD per million' 'dram for the tables' 'keeps the mean of 40 ms' \
+    'keeps the mean of 1000 ms' 'pinning 50.7 s' 'verdict decode 128 through nvme' 'hosts, .* to .* USD per million tokens' \
+    'groups of 64 in 512 ranks' '8 pipeline stages' 'nvme.latency = 8e-05 s, assumed'
+grep -q 'pcie.unit_price\|without: .*nvme' out.txt || fail "an unpriced drive is not told"
+"$engram" size $drive $step >out.txt 2>err.txt || fail "a drive: exit $?"
+says 'layer 1: NOT hidden' 'hidden if nvme took' '^drive .*table values' 'not hidden'
+"$engram" size $device $step >out.txt 2>err.txt || fail "a device: exit $?"
+says 'through hbm: does not fit, hidden'
+"$engram" size $device $step --slo=20ms >out.txt 2>err.txt || fail "an SLO: exit $?"
+says 'misses the mean of 20 ms'
+# A shared memory holds what the device would.
+"$engram" size --machine=gb10 --path=dram --assume=dram.latency=300ns --assume=dram.efficiency=60% \
+    ${step/shards=1/shards=4} --ranks=4 >out.txt 2>err.txt || fail "gb10: exit $?: $(cat err.txt)"
+says '^host .*routed experts' 'through dram: does not fit'
 
 expect() # exit code, words on stderr, options
 {
@@ -38,6 +60,7 @@ expect() # exit code, words on stderr, options
     code=$?
     [ $code = "$1" ] || fail "size $3: exit $code, not $1"
     grep -q -- "$2" err.txt || fail "size $3: $(cat err.txt), not \"$2\""
+    [ "$(wc -l <err.txt)" = 1 ] || fail "size $3: not one line"
     [ -s out.txt ] && fail "size $3: printed a plan"
 }
 expect 2 'dram.efficiency=50%' "$host"
@@ -45,20 +68,62 @@ expect 1 'did you mean "h200"' "--machine=h20 --path=hbm $step"
 expect 1 'machine is needed' "--path=hbm $step"
 expect 1 'path is needed' "--machine=h200 $step"
 expect 1 'names no tier' "${host/dram,pcie/} $assume"
-expect 1 'has no tier "dram"' "--machine=h200 --path=dram $step --tables=host"
+expect 1 'no table lies in pcie' "--machine=h200 --path=pcie $step"
+expect 1 'has no tier "dram"' "--machine=h200 --path=dram $step"
 expect 1 'has a tier hbm already' "--machine=h200 --machine=h100 --path=hbm $step"
-for option in tokens layers layer-time unique hits tables shards copies; do
+for option in traffic layers unique hits shards copies; do
     expect 1 "$option is needed" "$(echo "$host $assume" | sed "s/--$option=[^ ]*//")"
 done
-expect 1 'layer-time\|800' "${host/800us/800} $assume"
-expect 1 'not above 0\|0us' "${host/800us/0us} $assume"
+expect 1 'layer=TIME is needed' "$host $assume --traffic=decode,streams=4"
+expect 1 'streams=N is needed' "$host $assume --traffic=decode,layer=1ms"
+expect 1 'tokens=N of a step' "$host $assume --traffic=prefill,layer=1ms"
+expect 1 'accepted=N is needed' "$host $assume --traffic=decode,streams=4,drafted=5,layer=1ms"
+expect 1 'accepted=7 is not 1 to 6' "$host $assume --traffic=decode,streams=4,drafted=5,accepted=7,layer=1ms"
+expect 1 'did you mean "streams"' "$host $assume --traffic=decode,stream=4,layer=1ms"
+expect 1 'decode or prefill' "$host $assume --traffic=chat,streams=4"
+expect 1 'whole number' "$host $assume --traffic=decode,streams=1.5,layer=1ms"
+expect 1 'no unit' "${host/800us/800} $assume"
+expect 1 'not above 0' "${host/800us/0us} $assume"
+expect 1 '"GB", one of' "${host/800us/800GB} $assume"
+expect 1 'no unit' "$host --assume=pcie.latency=1.5"
 expect 1 '-1us' "$host --assume=pcie.latency=-1us"
-expect 1 'layer 14 of 10' "${host/layers=61/layers=10} $assume"
-expect 1 'not device, host or drive' "${host/tables=host/tables=moon} $assume"
-expect 1 'a unique share of 2' "${host/unique=1/unique=2} $assume"
+expect 1 'not above 0' "$host $assume --assume=dram.bandwidth=0GB/s"
+expect 1 'efficiency is above 1' "$host $assume --assume=dram.efficiency=130%"
+expect 1 'pin_limit is above capacity' "$host $assume --assume=dram.pin_limit=1TB"
+expect 1 'layer 14 of 10' "${host/layers=40/layers=10} $assume"
+expect 1 'not a share' "${host/unique=1/unique=2} $assume"
+expect 1 'percentile' "$host $assume --slo=p99=25ms"
+expect 1 'percentile' "$host $assume --slo=99%:25ms"
+expect 1 'host-devices are needed' "$host $assume --traffic=decode,streams=4,layer=1ms,rate=1k/s"
+expect 1 'shards of a table' "${host/shards=1/shards=2000000000} $assume"
+expect 1 'needs --corpus' "$host $assume --cache=4GB --policy=lru"
+expect 1 'gives what --unique' "$host $assume --corpus=prose"
+expect 1 'group must divide' "$host $assume --training=ranks=10,group=4,node=8,tokens=1,unique=1,state=4B,gradient=2B,near=1GB/s,far=1GB/s,stages=2"
+expect 1 'far=... is needed' "$host $assume --training=ranks=8,group=4,node=8,tokens=1,unique=1,state=4B,gradient=2B,near=1GB/s,stages=2"
+expect 6 'no such file or model' "$host $assume --weights=none.json"
 sed 's/"source": "[^"]*"/"source": ""/' "$source/sim/machine/presets/rdma-400g.json" >bare.json
-expect 6 'bandwidth: has no source' "--machine=./bare.json --path=nic $step --tables=host"
+expect 6 'bandwidth: has no source' "--machine=./bare.json --path=nic $step"
+sed 's/"value": 45, "unit": "M\/s"/"value": 4500000, "unit": "M\/s"/; s/"request_rate"/"granule": {"value": 64, "unit": "B", "kind": "spec", "date": "2026-01-01", "source": "x"}, "request_rate"/' \
+    "$source/sim/machine/presets/rdma-400g.json" >fast.json
+expect 6 'its bandwidth is' "--machine=./fast.json --path=nic $step"
 head -c 200 "$source/sim/machine/presets/h200.json" >cut.json
-expect 6 'cut.json' "--machine=cut.json --path=hbm $step --tables=device"
-expect 6 'none.json: no such file' "--machine=none.json --path=hbm $step --tables=device"
+expect 6 'cut.json' "--machine=cut.json --path=hbm $step"
+expect 6 'none.json: no such file' "--machine=none.json --path=hbm $step"
+sed 's/"dims": \[384, 5120\]/"dims": [384, 0]/' "$source/sim/planner/models/v41-flash.json" >flat.json
+expect 6 'flat.json: routers' "$host $assume --weights=./flat.json"
+
+# Stored points are simulated, name what they rest on, and come once.
+"$engram" size $host $assume --ranks=4 --host-devices=8 --db=plan.db >out.txt 2>err.txt || fail "storing: $(cat err.txt)"
+"$engram" size $host $assume --ranks=4 --host-devices=8 --db=plan.db >out.txt 2>err.txt || fail "storing again: $(cat err.txt)"
+grep -q 'points were there' err.txt || fail "a plan was stored twice"
+query() { sqlite3 plan.db "$1"; }
+[ "$(query "SELECT count(*) FROM runs")" = 1 ] || fail "two runs"
+[ "$(query "SELECT count(*) FROM points WHERE kind NOT IN ('simulated', 'published')")" = 0 ] || fail "a kind"
+[ "$(query "SELECT count(*) FROM points WHERE length(provenance) < 8")" = 0 ] || fail "a point rests on nothing"
+[ "$(query "SELECT count(DISTINCT a.value) > 10 FROM axis_values a WHERE a.axis = 'what'")" = 1 ] || fail "few figures"
+[ "$(query "SELECT count(*) FROM points WHERE kind = 'published' AND provenance NOT LIKE 'arXiv%' AND provenance NOT LIKE 'InferenceX%'")" = 0 ] ||
+    fail "a published point without a source"
+ENG_DB_MAX_PAGES=60 "$engram" size $host $assume --db=full.db >out.txt 2>err.txt
+[ $? = 7 ] || fail "a full disk: exit is not 7: $(cat err.txt)"
+[ "$(sqlite3 full.db "SELECT count(*) FROM points" 2>/dev/null || echo 0)" = 0 ] || fail "half a plan was stored"
 exit $failed

@@ -111,16 +111,16 @@ static void test_prices(void **state)
         EngMachineModel refused;
         assert_int_equal(eng_machine_parse("m", wrong[i], &refused, &err), ENG_BAD_DATA);
     }
-    EngCost cost = {0};
+    EngBill cost = {0};
     EngQuantity dram = {.low = 2.4e-9, .high = 30e-9, .origin = ENG_MEASURED}, none = {0};
-    eng_cost_bought(&cost, "memory", &dram, 203e9, 4, 14800);
+    eng_bill_bought(&cost, "memory", &dram, 203e9, 4, 14800);
     assert_near(cost.low, 0.0003, 5e-5, "tables at 2.4 USD/GB");
     assert_near(cost.high, 0.0033, 5e-5, "tables at 30 USD/GB");
-    eng_cost_rent(&cost, "devices", rent, 8, 14800);
+    eng_bill_rent(&cost, "devices", rent, 8, 14800);
     assert_near(cost.lines[1].low, 16 / (3600 * 14800.0) * 1e6, 1e-9, "devices");
     assert_near(cost.high, cost.lines[0].high + cost.lines[1].high, 1e-12, "sum");
-    eng_cost_rent(&cost, "adapter", &none, 1, 14800);
-    eng_cost_rent(&cost, "power", &none, 1, 14800);
+    eng_bill_rent(&cost, "adapter", &none, 1, 14800);
+    eng_bill_rent(&cost, "power", &none, 1, 14800);
     assert_int_equal(cost.n, 2);
     assert_string_equal(cost.unpriced, "adapter, power");
 }

@@ -1,0 +1,202 @@
+/* Points of hosts, loads, cost, sensitivity and training groups. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/cli/size_points.h"
+
+#define US   1e6
+#define STEP 0.25 /* that inputs are moved by for the sensitivity */
+
+static EngStatus target_points(const EngSize *s, const EngSizePath *path, const EngTraffic *t,
+                               EngSizePoints *p, EngErr *err)
+{
+    EngStatus status = ENG_OK;
+    for (double rate = 1e3; rate <= 1.1e7 && !status; rate *= sqrt(sqrt(10))) {
+        EngTraffic at = *t;
+        EngSizeResult r;
+        at.rate = rate;
+        status = eng_size_result(s, path, &at, &r, err);
+        if (status) break;
+        eng_size_point(p, "hosts");
+        eng_size_word(p, "path", path->name);
+        eng_size_word(p, "traffic", t->name);
+        eng_size_number(p, "target", rate);
+        eng_size_value(p, ENG_SIZE_HOSTS, r.fleet.hosts);
+        eng_size_value(p, ENG_SIZE_USD_LOW, r.bill.n ? r.bill.low : NAN);
+        eng_size_value(p, ENG_SIZE_USD_HIGH, r.bill.n ? r.bill.high : NAN);
+        eng_size_value(p, ENG_SIZE_STEP_US, (r.step.step + r.step.added) * US);
+        eng_size_value(p, ENG_SIZE_VALUE, t->slo ? t->slo * US : NAN);
+        eng_size_rests(p, "%s; %s", path->basis, t->rests_on);
+    }
+    return status;
+}
+
+/* What one host's replicas ask of each tier, over the rate that the host carries. */
+static EngStatus load_points(const EngSize *s, const EngSizePath *path, const EngTraffic *t,
+                             EngSizePoints *p, EngErr *err)
+{
+    EngSizeResult r;
+    EngTraffic at = *t;
+    at.rate = 1;
+    EngStatus status = eng_size_result(s, path, &at, &r, err);
+    for (double rate = 1e3; rate <= 1.1e6 && !status; rate *= sqrt(10))
+        for (int i = 0; i < path->n; i++) {
+            EngFleet one = {.host_rate = rate};
+            EngLoad load = eng_fleet_load(&one, t->yield, &r.step, i);
+            eng_size_point(p, "load");
+            eng_size_word(p, "path", path->name);
+            eng_size_word(p, "traffic", t->name);
+            eng_size_word(p, "tier", path->tiers[i]->name);
+            eng_size_number(p, "host_rate", rate);
+            eng_size_value(p, ENG_SIZE_GBPS, load.bytes_per_s / 1e9);
+            eng_size_value(p, ENG_SIZE_REQUESTS_PER_S, load.requests_per_s);
+            eng_size_value(p, ENG_SIZE_UNITS, load.units);
+            eng_size_rests(p, "%s; %s", path->basis, t->rests_on);
+        }
+    return status;
+}
+
+static EngStatus bill_points(const EngSize *s, const EngSizePath *path, const EngTraffic *t,
+                             EngSizePoints *p, EngErr *err)
+{
+    EngSizeResult r;
+    if (!t->rate) return ENG_OK;
+    EngStatus status = eng_size_result(s, path, t, &r, err);
+    for (int i = 0; i < r.bill.n && !status; i++) {
+        eng_size_point(p, "cost");
+        eng_size_word(p, "path", path->name);
+        eng_size_word(p, "traffic", t->name);
+        eng_size_word(p, "item", r.bill.lines[i].name);
+        eng_size_word(p, "unpriced", *r.bill.unpriced ? r.bill.unpriced : "nothing");
+        eng_size_value(p, ENG_SIZE_USD_LOW, r.bill.lines[i].low);
+        eng_size_value(p, ENG_SIZE_USD_HIGH, r.bill.lines[i].high);
+        eng_size_value(p, ENG_SIZE_VALUE, t->rate);
+        eng_size_rests(p,
+                       "prices of the machine files, as ranges with their dates; bought things "
+                       "over %g years",
+                       s->years);
+    }
+    return status;
+}
+
+/* ---- sensitivity -------------------------------------------------------------------------------
+ */
+
+typedef struct Outcome {
+    double fetch, step, usd; /* s, s, USD (middle of the range) */
+} Outcome;
+
+static EngStatus outcome_of(const EngSize *s, const EngSizePath *path, const EngTraffic *t,
+                            Outcome *out, EngErr *err)
+{
+    EngSizeResult r;
+    EngStatus status = eng_size_result(s, path, t, &r, err);
+    *out = (Outcome){r.step.fetches[0].fetch, r.step.step + r.step.added,
+                     r.bill.n ? (r.bill.low + r.bill.high) / 2 : NAN};
+    return status;
+}
+
+static void put_outcome(EngSizePoints *p, const EngSizePath *path, const EngTraffic *t,
+                        const char *input, double factor, const Outcome *o, const Outcome *base)
+{
+    eng_size_point(p, "sensitivity");
+    eng_size_word(p, "path", path->name);
+    eng_size_word(p, "traffic", t->name);
+    eng_size_word(p, "input", input);
+    eng_size_number(p, "factor", factor);
+    eng_size_value(p, ENG_SIZE_FETCH_US, o->fetch * US);
+    eng_size_value(p, ENG_SIZE_STEP_US, o->step * US);
+    eng_size_value(p, ENG_SIZE_SHARE, o->fetch / base->fetch - 1);
+    eng_size_value(p, ENG_SIZE_VALUE, o->usd / base->usd - 1);
+    eng_size_rests(p, "finite differences of %g %%: %s; %s", 100 * STEP, path->basis, t->rests_on);
+}
+
+/* One value of a tier of the path moved; the tier is a copy, so the plan stays as it is. */
+static EngStatus move_tier(const EngSize *s, const EngSizePath *path, const EngTraffic *t, int tier,
+                           EngTierField f, double factor, Outcome *out, EngErr *err)
+{
+    EngSizePath moved = *path;
+    EngTier copy = *path->tiers[tier];
+    EngQuantity *q = &copy.fields[f];
+    q->value *= factor;
+    q->low *= factor;
+    q->high *= factor;
+    moved.tiers[tier] = &copy;
+    return outcome_of(s, &moved, t, out, err);
+}
+
+static EngStatus sensitivity_points(const EngSize *s, const EngSizePath *path, const EngTraffic *t,
+                                    EngSizePoints *p, EngErr *err)
+{
+    static const EngTierField fields[] = {ENG_TIER_BANDWIDTH,     ENG_TIER_LATENCY,
+                                          ENG_TIER_OUTSTANDING,   ENG_TIER_REQUEST_RATE,
+                                          ENG_TIER_KNEE_EXPONENT, ENG_TIER_BYTE_PRICE};
+    Outcome base, o;
+    EngStatus status = outcome_of(s, path, t, &base, err);
+    for (int sign = -1; sign <= 1 && !status; sign += 2) {
+        double factor = 1 + sign * STEP;
+        for (int i = 0; i < path->n && !status; i++)
+            for (size_t f = 0; f < sizeof fields / sizeof *fields && !status; f++) {
+                char name[64];
+                if (!eng_tier_has(path->tiers[i], fields[f])) continue;
+                status = move_tier(s, path, t, i, fields[f], factor, &o, err);
+                snprintf(name, sizeof name, "%s %s", path->tiers[i]->name,
+                         eng_tier_field_name(fields[f]));
+                if (!status) put_outcome(p, path, t, name, factor, &o, &base);
+            }
+        EngTraffic layer = *t, reuse = *t;
+        layer.layer *= factor;
+        for (int i = 0; i < s->n_layers; i++) layer.times[i] *= factor;
+        if (!status) status = outcome_of(s, path, &layer, &o, err);
+        if (!status) put_outcome(p, path, t, "layer time", factor, &o, &base);
+        reuse.unique = fmin(1, t->unique * factor);
+        if (!status) status = outcome_of(s, path, &reuse, &o, err);
+        if (!status) put_outcome(p, path, t, "rows left by reuse", factor, &o, &base);
+    }
+    return status;
+}
+
+/* ---- training ----------------------------------------------------------------------------------
+ */
+
+static EngStatus training_points(const EngSize *s, EngSizePoints *p, EngErr *err)
+{
+    EngStatus status = ENG_OK;
+    if (!s->training.given) return ENG_OK;
+    for (int group = 1; group <= s->training.input.ranks && !status; group *= 2) {
+        EngTrainingInput in = s->training.input;
+        EngTraining t;
+        in.group = group;
+        if (in.ranks % group) continue;
+        status = eng_training_plan(&in, &t, err);
+        if (status) break;
+        eng_size_point(p, "training");
+        eng_size_number(p, "group", group);
+        eng_size_value(p, ENG_SIZE_BYTES, t.table_bytes + t.state_bytes);
+        eng_size_value(p, ENG_SIZE_FETCH_US, t.fetch * US);
+        eng_size_value(p, ENG_SIZE_STEP_US, t.give_back * US);
+        eng_size_value(p, ENG_SIZE_STALL_US, t.exposed * US);
+        eng_size_value(p, ENG_SIZE_SHARE, t.far_share);
+        eng_size_rests(p, "--training: %d ranks, %d to a node, links of %.3g and %.3g GB/s",
+                       in.ranks, in.ranks_per_node, in.near_rate / 1e9, in.far_rate / 1e9);
+    }
+    return status;
+}
+
+EngStatus eng_size_fleet_points(const EngSize *s, EngSizePoints *p, EngErr *err)
+{
+    EngStatus status = ENG_OK;
+    for (int i = 0; i < s->n_paths && !status; i++)
+        for (int t = 0; t < s->n_traffic && !status; t++) {
+            const EngSizePath *path = &s->paths[i];
+            const EngTraffic *traffic = &s->traffic[t];
+            if (s->ranks && s->host_devices) {
+                status = target_points(s, path, traffic, p, err);
+                if (!status) status = load_points(s, path, traffic, p, err);
+                if (!status) status = bill_points(s, path, traffic, p, err);
+            }
+            if (!status && !t) status = sensitivity_points(s, path, traffic, p, err);
+        }
+    return status ? status : training_points(s, p, err);
+}

@@ -1,0 +1,498 @@
+/* Reading what a plan rests on; see size_parts.h. Nothing has a default that changes a figure: what
+ * is missing is asked for, or the plan says that it is not counted. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/cli/size_parts.h"
+
+/* ---- lists of key=value ------------------------------------------------------------------------
+ */
+
+typedef struct Field {
+    const char *key;
+    EngDimension dimension;
+    double *value; /* stays when the list lacks it */
+} Field;
+
+static bool next_word(const char **at, char *word, size_t size)
+{
+    size_t n = strcspn(*at, ",");
+    if (n >= size) n = size - 1;
+    memcpy(word, *at, n);
+    word[n] = 0;
+    *at += strcspn(*at, ",");
+    *at += **at == ',';
+    return n > 0;
+}
+
+static EngStatus read_fields(const char *option, const char *list, const Field *fields, int n,
+                             EngErr *err)
+{
+    char word[64];
+    while (next_word(&list, word, sizeof word)) {
+        char *equal = strchr(word, '=');
+        const char *names[16];
+        int f = 0;
+        if (equal) *equal = 0;
+        for (f = 0; f < n; f++) names[f] = fields[f].key;
+        for (f = 0; f < n && strcmp(fields[f].key, word); f++) {
+        }
+        if (!equal || f == n) {
+            const char *near = eng_nearest(word, names, (size_t)n);
+            return ENG_FAIL(err, ENG_USAGE, "--%s: \"%s\" is not %s=...%s%s%s", option, word,
+                            names[0], near ? "; did you mean \"" : "", near ? near : "",
+                            near ? "\"?" : "");
+        }
+        double value;
+        EngStatus status = eng_quantity_parse(equal + 1, fields[f].dimension, &value, err);
+        if (status) return eng_err_prefix(err, "--%s: %s", option, word), status;
+        *fields[f].value = value;
+    }
+    return ENG_OK;
+}
+
+static EngStatus need_text(const EngSize *s, const char *option, const char *why, const char **text,
+                           EngErr *err)
+{
+    *text = eng_cli_text(s->cli, option);
+    return *text ? ENG_OK : ENG_FAIL(err, ENG_USAGE, "--%s is needed: %s", option, why);
+}
+
+static EngStatus need_int(const EngSize *s, const char *option, const char *why, int64_t max,
+                          int *value, EngErr *err)
+{
+    const char *text;
+    int64_t number = 0;
+    EngStatus status = need_text(s, option, why, &text, err);
+    if (!status) status = eng_cli_int(s->cli, option, 1, max, &number, err);
+    *value = (int)number;
+    return status;
+}
+
+static EngStatus maybe_int(const EngSize *s, const char *option, int64_t max, int *value,
+                           EngErr *err)
+{
+    return eng_cli_text(s->cli, option) ? need_int(s, option, "", max, value, err) : ENG_OK;
+}
+
+static EngStatus maybe_quantity(const EngSize *s, const char *option, EngDimension dimension,
+                                double *value, EngErr *err)
+{
+    const char *text = eng_cli_text(s->cli, option);
+    if (!text) return ENG_OK;
+    EngStatus status = eng_quantity_parse(text, dimension, value, err);
+    return status ? eng_err_prefix(err, "--%s", option), status : ENG_OK;
+}
+
+/* ---- machines ----------------------------------------------------------------------------------
+ */
+
+/* Tiers of several machines side by side, such as an accelerator and its host. */
+static EngStatus add_machine(EngSize *s, const char *name, EngErr *err)
+{
+    EngMachineModel *all = &s->machine, one;
+    EngStatus status = eng_machine_open(name, &one, err);
+    if (status == ENG_NOT_FOUND)
+        return ENG_FAIL(err, ENG_BAD_DATA, "--machine=%s: no such file", name);
+    for (int i = 0; !status && i < one.n_tiers; i++) {
+        for (int j = 0; j < all->n_tiers; j++)
+            if (!strcmp(all->tiers[j].name, one.tiers[i].name))
+                return ENG_FAIL(err, ENG_USAGE, "--machine=%s: %s has a tier %s already", name,
+                                all->name, one.tiers[i].name);
+        if (all->n_tiers == ENG_MAX_TIERS)
+            return ENG_FAIL(err, ENG_USAGE, "--machine=%s: more than %d tiers", name,
+                            ENG_MAX_TIERS);
+        all->tiers[all->n_tiers++] = one.tiers[i];
+    }
+    if (status) return status;
+    size_t n = strlen(all->name), d = strlen(s->machine_digests);
+    snprintf(all->name + n, sizeof all->name - n, "%s%s", n ? "+" : "", one.name);
+    snprintf(s->machine_digests + d, sizeof s->machine_digests - d, "%s ", one.digest);
+    return ENG_OK;
+}
+
+static EngStatus open_machines(EngSize *s, EngErr *err)
+{
+    EngStatus status = ENG_OK;
+    int n = eng_cli_repeats(s->cli, "machine");
+    if (!n)
+        return ENG_FAIL(err, ENG_USAGE,
+                        "--machine is needed: a preset, or a file (engram calibrate writes one)");
+    for (int i = 0; !status && i < n; i++)
+        status = add_machine(s, eng_cli_repeat(s->cli, "machine", i), err);
+    for (int i = 0; !status && i < eng_cli_repeats(s->cli, "assume"); i++)
+        status = eng_machine_assume(&s->machine, eng_cli_repeat(s->cli, "assume", i), err);
+    return status;
+}
+
+/* What the figures of a path are worth. */
+static void describe_basis(EngSizePath *path)
+{
+    static const char *const words[ENG_ORIGIN_COUNT] = {"", "specification", "measurement",
+                                                        "assumption"};
+    size_t n = 0;
+    for (int o = ENG_SPEC; o < ENG_ORIGIN_COUNT; o++) {
+        bool first = true;
+        for (int i = 0; i < path->n; i++)
+            for (int f = 0; f < ENG_TIER_RENT; f++) {
+                if ((int)path->tiers[i]->fields[f].origin != o || n >= sizeof path->basis) continue;
+                if (first)
+                    n += (size_t)snprintf(path->basis + n, sizeof path->basis - n,
+                                          "%s%s:", n ? "; " : "", words[o]);
+                first = false;
+                if (n < sizeof path->basis)
+                    n += (size_t)snprintf(path->basis + n, sizeof path->basis - n, " %s.%s",
+                                          path->tiers[i]->name,
+                                          eng_tier_field_name((EngTierField)f));
+            }
+    }
+}
+
+/* "dram,pcie": from where the rows lie to who reads them. */
+static EngStatus read_path(EngSize *s, const char *text, EngErr *err)
+{
+    if (s->n_paths == ENG_SIZE_MAX_PATHS)
+        return ENG_FAIL(err, ENG_USAGE, "--path: more than %d", ENG_SIZE_MAX_PATHS);
+    EngSizePath *path = &s->paths[s->n_paths++];
+    char word[24];
+    snprintf(path->name, sizeof path->name, "%s", text);
+    while (next_word(&text, word, sizeof word)) {
+        if (path->n == ENG_MAX_STAGES)
+            return ENG_FAIL(err, ENG_USAGE, "--path=%s: more than %d tiers", path->name,
+                            ENG_MAX_STAGES);
+        EngStatus status = eng_machine_tier(&s->machine, word, &path->tiers[path->n++], err);
+        if (status) return status;
+    }
+    if (!path->n) return ENG_FAIL(err, ENG_USAGE, "--path: names no tier");
+    if (!eng_tier_place(path->tiers[0], &path->place))
+        return ENG_FAIL(err, ENG_USAGE,
+                        "--path=%s: no table lies in %s; begin with hbm, dram, cxl, nvme or file",
+                        path->name, path->tiers[0]->name);
+    describe_basis(path);
+    return ENG_OK;
+}
+
+static EngStatus read_paths(EngSize *s, EngErr *err)
+{
+    EngStatus status = ENG_OK;
+    int n = eng_cli_repeats(s->cli, "path");
+    if (!n)
+        return ENG_FAIL(err, ENG_USAGE,
+                        "--path is needed: tiers that rows come through, such as "
+                        "dram,pcie; several are compared");
+    for (int i = 0; !status && i < n; i++)
+        status = read_path(s, eng_cli_repeat(s->cli, "path", i), err);
+    return status;
+}
+
+/* ---- traffic -----------------------------------------------------------------------------------
+ */
+
+static EngStatus check_traffic(EngTraffic *t, const char *text, EngErr *err)
+{
+    if (t->decode && !t->streams)
+        return ENG_FAIL(err, ENG_USAGE, "--traffic=%s: streams=N is needed", text);
+    if (!t->decode && !t->tokens)
+        return ENG_FAIL(err, ENG_USAGE, "--traffic=%s: tokens=N of a step is needed", text);
+    if (!t->layer)
+        return ENG_FAIL(err, ENG_USAGE,
+                        "--traffic=%s: layer=TIME is needed, of one layer of such a step: 800us",
+                        text);
+    if (t->drafted && !t->accepted)
+        return ENG_FAIL(err, ENG_USAGE,
+                        "--traffic=%s: accepted=N is needed, tokens that a step yields per stream",
+                        text);
+    if (t->accepted && !(t->accepted >= 1 && t->accepted <= t->drafted + 1))
+        return ENG_FAIL(err, ENG_USAGE,
+                        "--traffic=%s: accepted=%g is not 1 to %g, the drafted tokens and one more",
+                        text, t->accepted, t->drafted + 1);
+    double whole[] = {t->streams, t->drafted, t->tokens};
+    for (int i = 0; i < 3; i++)
+        if (whole[i] != floor(whole[i]) || whole[i] > 1e9)
+            return ENG_FAIL(err, ENG_USAGE, "--traffic=%s: %g is no whole number up to 1e9", text,
+                            whole[i]);
+    if (t->decode) {
+        t->tokens = t->streams * (t->drafted + 1);
+        t->yield = t->streams * (t->drafted ? t->accepted : 1);
+    } else
+        t->yield = t->tokens;
+    return ENG_OK;
+}
+
+static EngStatus read_traffic(EngSize *s, const char *text, EngErr *err)
+{
+    if (s->n_traffic == ENG_SIZE_MAX_TRAFFIC)
+        return ENG_FAIL(err, ENG_USAGE, "--traffic: more than %d", ENG_SIZE_MAX_TRAFFIC);
+    EngTraffic *t = &s->traffic[s->n_traffic++];
+    const Field decode[] = {{"streams", ENG_DIM_COUNT, &t->streams},
+                            {"drafted", ENG_DIM_COUNT, &t->drafted},
+                            {"accepted", ENG_DIM_RATIO, &t->accepted},
+                            {"layer", ENG_DIM_SECONDS, &t->layer},
+                            {"rate", ENG_DIM_PER_S, &t->rate}};
+    const Field prefill[] = {{"tokens", ENG_DIM_COUNT, &t->tokens},
+                             {"layer", ENG_DIM_SECONDS, &t->layer},
+                             {"rate", ENG_DIM_PER_S, &t->rate}};
+    const char *rest = text;
+    char word[16];
+    next_word(&rest, word, sizeof word);
+    t->decode = !strcmp(word, "decode");
+    if (!t->decode && strcmp(word, "prefill"))
+        return ENG_FAIL(err, ENG_USAGE, "--traffic=%s: does not begin with decode or prefill",
+                        text);
+    EngStatus status = t->decode ? read_fields("traffic", rest, decode, 5, err)
+                                 : read_fields("traffic", rest, prefill, 3, err);
+    if (!status) status = check_traffic(t, text, err);
+    snprintf(t->name, sizeof t->name, "%s %.0f", word, t->decode ? t->streams : t->tokens);
+    for (int i = 0; !status && i < s->n_layers; i++) t->times[i] = t->layer;
+    return status;
+}
+
+/* "25ms" for all traffic, or "decode=25ms,prefill=1s". */
+static EngStatus read_slo(EngSize *s, EngErr *err)
+{
+    const char *text = eng_cli_text(s->cli, "slo");
+    double decode = 0, prefill = 0;
+    if (!text) return ENG_OK;
+    const Field fields[] = {{"decode", ENG_DIM_SECONDS, &decode},
+                            {"prefill", ENG_DIM_SECONDS, &prefill}};
+    if (strpbrk(text, "%") || (text[0] == 'p' && strncmp(text, "prefill", 7)))
+        return ENG_FAIL(err, ENG_USAGE,
+                        "--slo=%s: a percentile needs a model of events, which there is not; give "
+                        "a mean: --slo=25ms",
+                        text);
+    EngStatus status;
+    if (strchr(text, '='))
+        status = read_fields("slo", text, fields, 2, err);
+    else {
+        status = maybe_quantity(s, "slo", ENG_DIM_SECONDS, &decode, err);
+        prefill = decode;
+    }
+    for (int i = 0; i < s->n_traffic; i++)
+        s->traffic[i].slo = s->traffic[i].decode ? decode : prefill;
+    return status;
+}
+
+/* ---- shares ------------------------------------------------------------------------------------
+ */
+
+static EngStatus given_share(const EngSize *s, const char *option, const char *why, double least,
+                             double *value, EngErr *err)
+{
+    const char *text;
+    EngStatus status = need_text(s, option, why, &text, err);
+    if (status) return status;
+    if (!eng_parse_f64(text, value) || !(*value >= least && *value <= 1))
+        return ENG_FAIL(err, ENG_USAGE, "--%s=%s: not a share up to 1", option, text);
+    return ENG_OK;
+}
+
+/* Deduplication and cache as the first corpus has them. A cache sees repeats inside a step as
+ * hits, so where there is one the deduplicated share is not counted again. */
+static EngStatus shares_of_corpus(EngSize *s, EngTraffic *t, EngErr *err)
+{
+    const EngSizeCorpus *c = &s->corpora[0];
+    int64_t streams = t->decode ? (int64_t)t->streams : 1;
+    int64_t each = (int64_t)(t->decode ? t->drafted + 1 : t->tokens);
+    EngSizeCaches cache = {.n = 1, .capacities = {(int64_t)(s->cache_bytes / c->key_bytes)}};
+    if (!s->cache_bytes) {
+        snprintf(t->rests_on, sizeof t->rests_on, "corpus %s (%s, %.0f k tokens), no cache",
+                 c->name, c->kind, (double)c->n_tokens / 1e3);
+        return eng_size_unique(c, streams, each, &t->unique, err);
+    }
+    if (cache.capacities[0] < 1)
+        return ENG_FAIL(err, ENG_USAGE, "--cache: holds no key of %.0f B", c->key_bytes);
+    t->unique = 1;
+    snprintf(t->rests_on, sizeof t->rests_on,
+             "corpus %s (%s, %.0f k tokens, %.0f streams side by side), cache of %.3g GB, %s",
+             c->name, c->kind, (double)c->n_tokens / 1e3, (double)streams, s->cache_bytes / 1e9,
+             s->policy);
+    EngStatus status = eng_size_hits(c, s->policy, streams, c->n_tokens, &cache, err);
+    t->hits = status ? 0 : cache.rates[0];
+    return status;
+}
+
+static EngStatus read_shares(EngSize *s, EngErr *err)
+{
+    const char *policy = eng_cli_text(s->cli, "policy");
+    int n = eng_cli_repeats(s->cli, "corpus");
+    EngStatus status = maybe_quantity(s, "cache", ENG_DIM_BYTES, &s->cache_bytes, err);
+    s->policy = policy ? policy : "";
+    if (!status && n > ENG_SIZE_MAX_TRAFFIC)
+        status = ENG_FAIL(err, ENG_USAGE, "--corpus: more than %d", ENG_SIZE_MAX_TRAFFIC);
+    if (!status && s->cache_bytes && !n)
+        status = ENG_FAIL(err, ENG_USAGE,
+                          "--cache: needs --corpus, whose reuse tells what it "
+                          "hits; or give --hits");
+    if (!status && s->cache_bytes && strcmp(s->policy, "lru") && strcmp(s->policy, "ways") &&
+        strcmp(s->policy, "admission"))
+        status = ENG_FAIL(err, ENG_USAGE, "--cache: needs --policy=lru, ways (16) or admission");
+    if (!status && n && (eng_cli_text(s->cli, "hits") || eng_cli_text(s->cli, "unique")))
+        status = ENG_FAIL(err, ENG_USAGE, "--corpus gives what --unique and --hits would");
+    for (int i = 0; !status && i < n; i++) {
+        status =
+            eng_size_corpus_open(eng_cli_text(s->cli, "data"), eng_cli_repeat(s->cli, "corpus", i),
+                                 &s->preset, &s->corpora[i], err);
+        if (!status) s->n_corpora++;
+    }
+    for (int i = 0; !status && i < s->n_traffic; i++) {
+        EngTraffic *t = &s->traffic[i];
+        if (n) {
+            status = shares_of_corpus(s, t, err);
+            continue;
+        }
+        status = given_share(s, "unique",
+                             "share of rows left by deduplication (1: none), or "
+                             "--corpus",
+                             1e-9, &t->unique, err);
+        if (!status)
+            status = given_share(s, "hits",
+                                 "share of these that caches hold (0: no cache), or "
+                                 "--corpus with --cache",
+                                 0, &t->hits, err);
+        snprintf(t->rests_on, sizeof t->rests_on, "--unique and --hits");
+    }
+    return status;
+}
+
+/* ---- what is held ------------------------------------------------------------------------------
+ */
+
+static EngStatus read_model(EngSize *s, EngErr *err)
+{
+    const char *file = eng_cli_text(s->cli, "weights");
+    EngStatus status = eng_preset_find(eng_cli_text(s->cli, "model"), &s->preset, err);
+    if (status) return status;
+    status = eng_model_open(file ? file : s->preset.name, &s->model, err);
+    if (status != ENG_NOT_FOUND) return status;
+    if (file) return ENG_FAIL(err, ENG_BAD_DATA, "--weights=%s: no such file or model", file);
+    s->model = (EngModel){0};
+    return ENG_OK;
+}
+
+/* "graphs=22GiB" */
+static EngStatus read_reserves(EngSize *s, EngErr *err)
+{
+    for (int i = 0; i < eng_cli_repeats(s->cli, "reserve"); i++) {
+        const char *text = eng_cli_repeat(s->cli, "reserve", i), *equal = strchr(text, '=');
+        double bytes;
+        if (!equal || equal == text || equal - text > 48)
+            return ENG_FAIL(err, ENG_USAGE, "--reserve=%s: not NAME=BYTES", text);
+        if (s->n_reserves == ENG_SIZE_MAX_RESERVES)
+            return ENG_FAIL(err, ENG_USAGE, "--reserve: more than %d", ENG_SIZE_MAX_RESERVES);
+        EngStatus status = eng_quantity_parse(equal + 1, ENG_DIM_BYTES, &bytes, err);
+        if (status) return eng_err_prefix(err, "--reserve=%s", text), status;
+        EngLedgerLine *line = &s->reserves[s->n_reserves++];
+        *line = (EngLedgerLine){.layer = -1, .place = ENG_PLACE_DEVICE, .bytes = (uint64_t)bytes};
+        snprintf(line->name, sizeof line->name, "%.*s", (int)(equal - text), text);
+    }
+    return ENG_OK;
+}
+
+static EngStatus read_interference(EngSize *s, EngErr *err)
+{
+    const char *text = eng_cli_text(s->cli, "interference");
+    if (!text) return ENG_OK;
+    const Field fields[] = {{"fetch", ENG_DIM_RATIO, &s->interference.fetch},
+                            {"compute", ENG_DIM_RATIO, &s->interference.compute}};
+    return read_fields("interference", text, fields, 2, err);
+}
+
+static EngStatus read_training(EngSize *s, EngErr *err)
+{
+    const char *text = eng_cli_text(s->cli, "training");
+    double ranks = 0, group = 0, node = 0, stages = 0;
+    EngTrainingInput *in = &s->training.input;
+    if (!text) return ENG_OK;
+    const Field fields[] = {{"ranks", ENG_DIM_COUNT, &ranks},
+                            {"group", ENG_DIM_COUNT, &group},
+                            {"node", ENG_DIM_COUNT, &node},
+                            {"tokens", ENG_DIM_COUNT, &in->local_tokens},
+                            {"unique", ENG_DIM_RATIO, &in->unique},
+                            {"state", ENG_DIM_BYTES, &in->state_bytes},
+                            {"gradient", ENG_DIM_BYTES, &in->gradient_bytes},
+                            {"near", ENG_DIM_BYTES_PER_S, &in->near_rate},
+                            {"far", ENG_DIM_BYTES_PER_S, &in->far_rate},
+                            {"vision", ENG_DIM_SECONDS, &in->vision},
+                            {"backward", ENG_DIM_SECONDS, &in->backward},
+                            {"stages", ENG_DIM_COUNT, &stages}};
+    EngStatus status = read_fields("training", text, fields, 12, err);
+    for (int f = 0; !status && f < 12; f++)
+        if (!*fields[f].value && strcmp(fields[f].key, "vision") &&
+            strcmp(fields[f].key, "backward"))
+            status = ENG_FAIL(err, ENG_USAGE, "--training: %s=... is needed", fields[f].key);
+    for (int f = 0; !status && f < 12; f++)
+        if (fields[f].dimension == ENG_DIM_COUNT &&
+            !(*fields[f].value == floor(*fields[f].value) && *fields[f].value <= 1e9))
+            status = ENG_FAIL(err, ENG_USAGE, "--training: %s=%g is no whole number up to 1e9",
+                              fields[f].key, *fields[f].value);
+    if (status) return status;
+    s->training.given = true;
+    s->training.stages = (int)stages;
+    in->preset = &s->preset;
+    in->ranks = (int)ranks;
+    in->group = (int)group;
+    in->ranks_per_node = (int)node;
+    return ENG_OK;
+}
+
+static EngStatus read_numbers(EngSize *s, EngErr *err)
+{
+    const struct {
+        const char *name;
+        EngDimension dimension;
+        double *value;
+    } quantities[] = {{"scheduling", ENG_DIM_SECONDS, &s->scheduling},
+                      {"hash", ENG_DIM_SECONDS, &s->hash},
+                      {"issue", ENG_DIM_SECONDS, &s->issue},
+                      {"context", ENG_DIM_COUNT, &s->kv_tokens},
+                      {"years", ENG_DIM_COUNT, &s->years}};
+    EngStatus status =
+        need_int(s, "layers", "layers of the backbone", ENG_SIZE_MAX_BACKBONE, &s->n_layers, err);
+    if (!status)
+        status = need_int(s, "shards", "devices, hosts or drives that share each table", INT32_MAX,
+                          &s->shards, err);
+    if (!status)
+        status = need_int(s, "copies", "of the tables on each, such as one a NUMA node", 1024,
+                          &s->copies, err);
+    if (!status) status = maybe_int(s, "readers", 1024, &s->readers, err);
+    if (!status) status = maybe_int(s, "ranks", 1 << 20, &s->ranks, err);
+    if (!status) status = maybe_int(s, "host-devices", 1024, &s->host_devices, err);
+    for (size_t i = 0; !status && i < sizeof quantities / sizeof *quantities; i++)
+        status = maybe_quantity(s, quantities[i].name, quantities[i].dimension, quantities[i].value,
+                                err);
+    return status;
+}
+
+EngStatus eng_size_read(EngSize *s, EngErr *err)
+{
+    EngStatus status = read_model(s, err);
+    int n = eng_cli_repeats(s->cli, "traffic");
+    if (!status) status = open_machines(s, err);
+    if (!status) status = read_paths(s, err);
+    if (!status) status = read_numbers(s, err);
+    if (!status && !n)
+        status = ENG_FAIL(err, ENG_USAGE,
+                          "--traffic is needed: decode,streams=N,layer=TIME or "
+                          "prefill,tokens=N,layer=TIME");
+    for (int i = 0; !status && i < n; i++)
+        status = read_traffic(s, eng_cli_repeat(s->cli, "traffic", i), err);
+    for (int i = 0; !status && i < s->n_traffic; i++)
+        if (s->traffic[i].rate && !(s->ranks && s->host_devices))
+            status = ENG_FAIL(err, ENG_USAGE,
+                              "--traffic: rate= asks for hosts: --ranks, devices "
+                              "of a replica, and --host-devices are needed");
+    if (!status) status = read_slo(s, err);
+    if (!status) status = read_reserves(s, err);
+    if (!status) status = read_interference(s, err);
+    if (!status) status = read_training(s, err);
+    if (!status && s->ranks && s->model.n_weights)
+        status = eng_model_split(&s->model, s->ranks, err);
+    return status ? status : read_shares(s, err);
+}
+
+void eng_size_free(EngSize *s)
+{
+    for (int i = 0; i < s->n_corpora; i++) eng_size_corpus_close(&s->corpora[i]);
+}

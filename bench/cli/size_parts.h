@@ -1,0 +1,130 @@
+/* Parts of `engram size`: its inputs, the rates it takes from a token stream, its figures, and
+ * their way into a database. */
+#ifndef ENG_BENCH_CLI_SIZE_PARTS_H
+#define ENG_BENCH_CLI_SIZE_PARTS_H
+
+#include "bench/cli/cli.h"
+#include "sim/planner/fleet.h"
+#include "sim/planner/ledger.h"
+#include "sim/planner/model.h"
+#include "sim/planner/sharding.h"
+#include "sim/planner/startup.h"
+#include "sim/planner/training.h"
+
+#define ENG_SIZE_MAX_BACKBONE 512
+#define ENG_SIZE_MAX_PATHS    8
+#define ENG_SIZE_MAX_TRAFFIC  4
+#define ENG_SIZE_MAX_RESERVES 8
+
+/* What one kind of step does. */
+typedef struct EngTraffic {
+    char name[24]; /* "decode" or "prefill", told apart by numbers when given twice */
+    bool decode;
+    double streams, drafted, accepted; /* decode; accepted: tokens that a step yields per stream */
+    double tokens, yield;              /* looked up in a step of a replica; that it yields */
+    double layer;                      /* s of one layer of the backbone */
+    double rate;                       /* tokens/s wanted of all hosts; 0: not given */
+    double slo;                        /* s of a mean step; 0: not asked */
+    double unique, hits;               /* shares, from options or the corpus */
+    char rests_on[200];                /* where these two are from */
+    double times[ENG_SIZE_MAX_BACKBONE];
+} EngTraffic;
+
+/* Where the rows lie and how they travel to who reads them. */
+typedef struct EngSizePath {
+    char name[64]; /* "dram,pcie" */
+    int n;
+    const EngTier *tiers[ENG_MAX_STAGES];
+    EngPlace place;
+    char basis[512]; /* what its values are: measured, extrapolated from specifications ... */
+} EngSizePath;
+
+/* A token stream as keys: of each token and order one, whose rows in all heads and layers are read
+ * together. */
+typedef struct EngSizeCorpus {
+    char name[64], kind[16], digest[ENG_DIGEST_HEX];
+    int64_t n_tokens;
+    int orders;
+    int64_t *keys; /* [n_tokens, orders], owned */
+    double key_bytes;
+} EngSizeCorpus;
+
+typedef struct EngSizeTraining {
+    bool given;
+    EngTrainingInput input;
+    int stages;
+} EngSizeTraining;
+
+typedef struct EngSize {
+    EngCli *cli;
+    EngPreset preset;
+    EngModel model;          /* origin of weights; n_weights 0: none are known */
+    EngMachineModel machine; /* the tiers of all machines named */
+    char machine_digests[ENG_MAX_TIERS * ENG_KEY_HEX];
+    int n_paths, n_traffic, n_layers, n_corpora;
+    EngSizePath paths[ENG_SIZE_MAX_PATHS];
+    EngTraffic traffic[ENG_SIZE_MAX_TRAFFIC];
+    EngSizeCorpus corpora[ENG_SIZE_MAX_TRAFFIC];
+    int shards, copies, readers, ranks, host_devices; /* the last three 0: not given */
+    double slo, years, cache_bytes;                   /* 0: not given */
+    const char *policy;                               /* "lru", "ways", "admission" */
+    double kv_tokens; /* of context that a device holds; 0: not given */
+    EngLedgerLine reserves[ENG_SIZE_MAX_RESERVES];
+    int n_reserves;
+    double scheduling, hash, issue; /* s; 0: not given */
+    EngSlowdowns interference;
+    EngSizeTraining training;
+} EngSize;
+
+/* One path under one kind of traffic. */
+typedef struct EngSizeResult {
+    const EngSizePath *path;
+    const EngTraffic *traffic;
+    EngStepPlan step;
+    bool has_fleet;
+    EngFleet fleet;
+    EngBill bill;
+} EngSizeResult;
+
+/* ENG_USAGE naming the option: everything a plan rests on must be given. */
+EngStatus eng_size_read(EngSize *size, EngErr *err);
+void eng_size_free(EngSize *size);
+
+/* The stream NAME of the data folder. preset: of the plan. ENG_BAD_DATA, ENG_NO_MEMORY. */
+EngStatus eng_size_corpus_open(const char *data, const char *name, const EngPreset *preset,
+                               EngSizeCorpus *corpus, EngErr *err);
+void eng_size_corpus_close(EngSizeCorpus *corpus);
+/* Share of keys that are distinct in a step: `streams` places of the stream, `each` tokens in a row
+ * from each (decode: many of few; prefill: one of many); a mean over many such steps. */
+EngStatus eng_size_unique(const EngSizeCorpus *corpus, int64_t streams, int64_t each, double *share,
+                          EngErr *err);
+#define ENG_SIZE_MAX_CACHES 16
+#define ENG_SIZE_PARTS      8 /* of a text, between which a rate varies */
+typedef struct EngSizeCaches {
+    int n;
+    int64_t capacities[ENG_SIZE_MAX_CACHES]; /* keys, ascending */
+    double rates[ENG_SIZE_MAX_CACHES];       /* hits over all look-ups, first uses included */
+    double bands[ENG_SIZE_MAX_CACHES];       /* half of the 95 % interval between eighths */
+    double cold;                             /* share of first uses; NAN: not counted (ways) */
+} EngSizeCaches;
+/* Hits when `streams` parts of the first n_tokens are read side by side. policy: "lru", "ways" (16
+ * of them), "admission". ENG_UNSUPPORTED: too few tokens. */
+EngStatus eng_size_hits(const EngSizeCorpus *corpus, const char *policy, int64_t streams,
+                        int64_t n_tokens, EngSizeCaches *caches, EngErr *err);
+
+EngStatus eng_size_ledger(const EngSize *size, const EngSizePath *path, EngLedger *ledger,
+                          EngErr *err);
+/* rows scaled by nothing: of one path and traffic. */
+EngStatus eng_size_result(const EngSize *size, const EngSizePath *path, const EngTraffic *traffic,
+                          EngSizeResult *result, EngErr *err);
+/* Of the tables on one host or drive; rates that are not known are NAN in *startup. */
+EngStatus eng_size_startup(const EngSize *size, const EngSizePath *path, const EngLedger *ledger,
+                           EngStartup *startup, EngErr *err);
+EngStatus eng_size_cost(const EngSize *size, EngSizeResult *result, EngErr *err);
+/* All of it as text. */
+EngStatus eng_size_print(const EngSize *size, EngStr *out, EngErr *err);
+
+/* The figures of reports/capacity, stored as simulated points. */
+EngStatus eng_size_store(const EngSize *size, const char *db_path, EngErr *err);
+
+#endif

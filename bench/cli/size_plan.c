@@ -1,0 +1,376 @@
+/* A plan's figures, and their text; see size_parts.h. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/cli/size_parts.h"
+
+#define GIB 0x1p30
+#define US  1e6
+
+static double field(const EngSize *s, const char *tier, EngTierField f)
+{
+    for (int i = 0; i < s->machine.n_tiers; i++)
+        if (!strcmp(s->machine.tiers[i].name, tier)) return s->machine.tiers[i].fields[f].value;
+    return 0;
+}
+
+static bool counts_weights(const EngSize *s)
+{
+    return s->ranks && s->model.n_weights;
+}
+
+EngStatus eng_size_ledger(const EngSize *s, const EngSizePath *path, EngLedger *ledger, EngErr *err)
+{
+    EngLedgerInput in = {.preset = &s->preset,
+                         .format = s->preset.row_format,
+                         .tables = path->place,
+                         .shards = s->shards,
+                         .numa_copies = path->place == ENG_PLACE_HOST ? s->copies : 1,
+                         .replicas = path->place == ENG_PLACE_HOST ? 1 : s->copies,
+                         .pinned = path->place == ENG_PLACE_HOST,
+                         .staging_buffers = 2,
+                         .reserves = s->reserves,
+                         .n_reserves = s->n_reserves,
+                         .kv_tokens = (int64_t)s->kv_tokens};
+    for (int i = 0; i < s->n_traffic; i++)
+        if ((int64_t)s->traffic[i].tokens > in.batch_tokens)
+            in.batch_tokens = (int64_t)s->traffic[i].tokens;
+    if (counts_weights(s)) {
+        in.weights = s->model.weights;
+        in.n_weights = s->model.n_weights;
+    }
+    if (s->kv_tokens > 0) {
+        in.kv = s->model.kv;
+        in.n_kv = s->model.n_kv;
+    }
+    double device = field(s, "hbm", ENG_TIER_CAPACITY);
+    in.unified = !device;
+    in.capacity[ENG_PLACE_DEVICE] = (uint64_t)device;
+    in.capacity[ENG_PLACE_HOST] = (uint64_t)field(s, "dram", ENG_TIER_CAPACITY);
+    in.capacity[path->place] =
+        (uint64_t)path->tiers[0]->fields[ENG_TIER_CAPACITY].value; /* 0: not known */
+    in.pin_limit = (uint64_t)path->tiers[0]->fields[ENG_TIER_PIN_LIMIT].value;
+    return eng_ledger_build(&in, ledger, err);
+}
+
+EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTraffic *t,
+                          EngSizeResult *r, EngErr *err)
+{
+    *r = (EngSizeResult){.path = path, .traffic = t};
+    EngStepInput in = {.preset = &s->preset,
+                       .format = s->preset.row_format,
+                       .n_path = path->n,
+                       .tokens = t->tokens,
+                       .unique = t->unique,
+                       .hits = t->hits,
+                       .readers = s->readers,
+                       .layers = t->times,
+                       .n_layers = s->n_layers,
+                       .scheduling = s->scheduling,
+                       .hash = s->hash,
+                       .issue = s->issue,
+                       .interference = s->interference};
+    memcpy(in.path, path->tiers, sizeof in.path);
+    EngStatus status = eng_step_plan(&in, &r->step, err);
+    if (status || !t->rate) return status;
+    EngFleetInput fleet = {.target = t->rate,
+                           .step = r->step.step + r->step.added,
+                           .step_tokens = t->yield,
+                           .ranks = s->ranks,
+                           .devices_per_host = s->host_devices,
+                           .table_hosts = path->place == ENG_PLACE_DEVICE
+                                              ? (s->shards + s->host_devices - 1) / s->host_devices
+                                              : s->shards};
+    status = eng_fleet_plan(&fleet, &r->fleet, err);
+    r->has_fleet = !status;
+    return status ? status : eng_size_cost(s, r, err);
+}
+
+/* ---- cost --------------------------------------------------------------------------------------
+ */
+
+EngStatus eng_size_cost(const EngSize *s, EngSizeResult *r, EngErr *err)
+{
+    static const EngQuantity none = {0};
+    const EngQuantity *rent = &none;
+    EngLedger ledger;
+    double tokens_per_s = r->traffic->rate;
+    EngStatus status = eng_size_ledger(s, r->path, &ledger, err);
+    if (status) return status;
+    r->bill = (EngBill){0};
+    for (int i = 0; i < s->machine.n_tiers; i++)
+        if (s->machine.tiers[i].fields[ENG_TIER_RENT].origin)
+            rent = &s->machine.tiers[i].fields[ENG_TIER_RENT];
+    eng_bill_rent(&r->bill, "devices", rent, r->fleet.devices, tokens_per_s);
+    for (int i = 0; i < r->path->n; i++) {
+        const EngTier *tier = r->path->tiers[i];
+        const EngQuantity *piece = &tier->fields[ENG_TIER_UNIT_PRICE];
+        const EngQuantity *byte = &tier->fields[ENG_TIER_BYTE_PRICE];
+        EngLoad load = eng_fleet_load(&r->fleet, r->traffic->yield, &r->step, i);
+        char name[48];
+        /* Memory that comes with a rented device is paid with it, and a link with its ends. */
+        bool paid = !strcmp(tier->name, "hbm") || !strcmp(tier->name, "pcie") ||
+                    !strcmp(tier->name, "c2c") || !strcmp(tier->name, "nvlink");
+        if (paid && !piece->origin && !byte->origin) continue;
+        snprintf(name, sizeof name, "%s%s", tier->name, i ? "" : " for the tables");
+        double pieces = ceil(isnan(load.units) ? 1 : load.units) * r->fleet.hosts;
+        double bytes = (double)ledger.total[r->path->place] * r->fleet.hosts;
+        const EngQuantity *price = !s->years ? &none : byte->origin && !i ? byte : piece;
+        eng_bill_bought(&r->bill, name, price, price == byte ? bytes : pieces,
+                        s->years ? s->years : 1, tokens_per_s);
+    }
+    return ENG_OK;
+}
+
+EngStatus eng_size_startup(const EngSize *s, const EngSizePath *path, const EngLedger *ledger,
+                           EngStartup *startup, EngErr *err)
+{
+    double bytes = 0, pinned = 0;
+    for (int i = 0; i < ledger->n; i++)
+        if (ledger->lines[i].layer >= 0) {
+            bytes += (double)ledger->lines[i].bytes;
+            if (ledger->lines[i].pinned) pinned += (double)ledger->lines[i].bytes;
+        }
+    const EngQuantity *drive = NULL;
+    for (int i = 0; i < s->machine.n_tiers; i++)
+        if (!strcmp(s->machine.tiers[i].name, "nvme") || !strcmp(s->machine.tiers[i].name, "file"))
+            drive = &s->machine.tiers[i].fields[ENG_TIER_BANDWIDTH];
+    EngStartupInput in = {.bytes = path->place == ENG_PLACE_DRIVE ? 0 : bytes,
+                          .copies = s->copies,
+                          .read_rate = drive ? drive->value : 0,
+                          .populate_rate = path->tiers[0]->fields[ENG_TIER_POPULATE_RATE].value,
+                          .pin_rate = path->tiers[0]->fields[ENG_TIER_PIN_RATE].value,
+                          .pinned = path->place == ENG_PLACE_HOST ? pinned : 0};
+    return eng_startup_plan(&in, startup, err);
+}
+
+/* ---- text --------------------------------------------------------------------------------------
+ */
+
+static void print_inputs(const EngSize *s, EngStr *out)
+{
+    eng_str_printf(out, "machine %s, model %s. All times are means.\n\ninputs\n", s->machine.name,
+                   s->preset.name);
+    for (int i = 0; i < s->machine.n_tiers; i++)
+        for (int f = 0; f < ENG_TIER_FIELD_COUNT; f++) {
+            const EngTier *tier = &s->machine.tiers[i];
+            const EngQuantity *q = &tier->fields[f];
+            double unit = f == ENG_TIER_BYTE_PRICE ? 1e9 : 1; /* USD/GB, as it was given */
+            bool used = f >= ENG_TIER_POPULATE_RATE;
+            for (int p = 0; p < s->n_paths; p++)
+                for (int t = 0; t < s->paths[p].n; t++) used = used || s->paths[p].tiers[t] == tier;
+            if (!q->origin || !used) continue;
+            eng_str_printf(out, "  %s.%s = ", tier->name, eng_tier_field_name((EngTierField)f));
+            if (q->low < q->high)
+                eng_str_printf(out, "%.4g to %.4g", q->low * unit, q->high * unit);
+            else
+                eng_str_printf(out, "%.6g", q->value * unit);
+            eng_str_printf(out, " %s, %s%s%s: %s\n",
+                           f == ENG_TIER_BYTE_PRICE ? "USD/GB"
+                                                    : eng_tier_field_unit((EngTierField)f),
+                           eng_origin_name(q->origin), *q->date ? " " : "", q->date, q->source);
+        }
+    for (int i = 0; i < s->n_traffic; i++) {
+        const EngTraffic *t = &s->traffic[i];
+        eng_str_printf(out,
+                       "  traffic %s: %.6g tokens in a step of a replica, %.6g yielded, %d layers "
+                       "of %.6g us\n    unique %.4f, hits %.4f: %s\n",
+                       t->name, t->tokens, t->yield, s->n_layers, t->layer * US, t->unique, t->hits,
+                       t->rests_on);
+    }
+    eng_str_printf(out, "  readers: %d%s\n", s->readers ? s->readers : 1,
+                   s->readers ? "" : " (--readers not given: one path carries all rows of a step)");
+    if (!s->hash && !s->issue && !s->scheduling)
+        eng_str_add(out, "  hash, issue, scheduling: not given, counted as nothing\n");
+    if (!s->interference.fetch && !s->interference.compute)
+        eng_str_add(out, "  interference: not given, counted as none\n");
+}
+
+static void print_uncounted(const EngSize *s, EngStr *out)
+{
+    if (!s->model.n_weights)
+        eng_str_printf(out,
+                       "(weights are not counted: no shapes of %s are known; --weights=FILE)\n",
+                       s->preset.name);
+    else if (!s->ranks)
+        eng_str_add(out, "(weights are not counted: --ranks tells over how many devices)\n");
+    else
+        eng_str_printf(out, "(weights: %s; %s %s)\n", s->model.summary,
+                       eng_origin_name(s->model.weight_info[0].from.origin),
+                       s->model.weight_info[0].from.date);
+    if (!s->kv_tokens)
+        eng_str_add(out, "(caches are not counted: --context tells of how many tokens)\n");
+}
+
+static EngStatus print_place(const EngSize *s, const EngSizePath *path, EngStr *out, EngErr *err)
+{
+    EngLedger ledger;
+    EngStartup start;
+    EngStatus status = eng_size_ledger(s, path, &ledger, err);
+    if (!status) status = eng_size_startup(s, path, &ledger, &start, err);
+    if (status) return status;
+    eng_str_printf(out, "\n== path %s\n\nbytes, of the fullest %s of %d\n", path->name,
+                   path->place == ENG_PLACE_DEVICE ? "device"
+                   : path->place == ENG_PLACE_HOST ? "host"
+                                                   : "drive",
+                   s->shards);
+    eng_ledger_print(&ledger, out);
+    print_uncounted(s, out);
+    if (path->place == ENG_PLACE_DRIVE) return ENG_OK;
+    eng_str_add(out, "start-up:");
+    const struct {
+        const char *name;
+        double seconds;
+        const char *ask;
+    } parts[] = {{"reading", start.read, "a tier nvme or file with a bandwidth"},
+                 {"populating", start.populate, ".populate_rate"},
+                 {"pinning", start.pin, ".pin_rate"}};
+    for (int i = 0; i < 3; i++)
+        if (isnan(parts[i].seconds))
+            eng_str_printf(out, " %s not known (%s%s),", parts[i].name,
+                           i ? path->tiers[0]->name : "", parts[i].ask);
+        else
+            eng_str_printf(out, " %s %.3g s,", parts[i].name, parts[i].seconds);
+    if (isnan(start.total))
+        eng_str_add(out, " in all not known\n");
+    else
+        eng_str_printf(out, " in all %.3g s\n", start.total);
+    return ENG_OK;
+}
+
+static void print_sharding(const EngSize *s, const EngTraffic *t, EngStr *out)
+{
+    EngErr err = {0};
+    EngAddress address;
+    if (s->shards < 2 || eng_address_build(&s->preset.address, &address, &err)) return;
+    EngShardShape shape = {
+        .ranks = s->shards,
+        .tokens = t->tokens,
+        .columns = address.n_columns,
+        .row_dims = s->preset.row_dims,
+        .row_bytes = (double)(eng_row_value_bytes(s->preset.row_format, s->preset.row_dims) +
+                              eng_row_scale_bytes(s->preset.row_format, s->preset.row_dims)),
+        .projected = (int64_t)(s->preset.streams + 1) * s->preset.hidden,
+        .unique = t->unique};
+    eng_str_printf(out, "sharing among %d, MB received per holder and layer:", s->shards);
+    for (int k = 0; k < ENG_SHARD_COUNT; k++) {
+        double bytes;
+        if (!eng_shard_bytes((EngSharding)k, &shape, &bytes, &err))
+            eng_str_printf(out, " %s %.4g,", eng_sharding_name((EngSharding)k), bytes / 1e6);
+    }
+    double mean = t->tokens * address.n_columns / s->shards;
+    eng_str_printf(out, " fullest shard %.3g of the mean\n",
+                   eng_shard_largest_load(address.n_columns, s->shards, t->tokens) / mean);
+}
+
+static void print_fleet(const EngSizeResult *r, EngStr *out)
+{
+    const EngFleet *f = &r->fleet;
+    eng_str_printf(out,
+                   "hosts: %d for %.6g tokens/s (%d replicas of %.6g tokens/s, %d devices)%s\n",
+                   f->hosts, r->traffic->rate, f->replicas, f->replica_rate, f->devices,
+                   f->tables_bind ? "; the tables ask for so many" : "");
+    for (int i = 0; i < r->path->n; i++) {
+        EngLoad load = eng_fleet_load(f, r->traffic->yield, &r->step, i);
+        eng_str_printf(out, "  a host asks %s for %.4g GB/s and %.4g M requests/s",
+                       r->path->tiers[i]->name, load.bytes_per_s / 1e9, load.requests_per_s / 1e6);
+        if (!isnan(load.units)) eng_str_printf(out, ": %.3g of one", load.units);
+        eng_str_add(out, "\n");
+    }
+    for (int i = 0; i < r->bill.n; i++)
+        eng_str_printf(out, "  %-24s %.4f to %.4f USD per million tokens\n", r->bill.lines[i].name,
+                       r->bill.lines[i].low, r->bill.lines[i].high);
+    eng_str_printf(out, "  %-24s %.4f to %.4f USD per million tokens\n", "in all", r->bill.low,
+                   r->bill.high);
+    if (*r->bill.unpriced)
+        eng_str_printf(out, "  without: %s (no price is known%s), power\n", r->bill.unpriced,
+                       "; --assume one, with --years for what is bought");
+}
+
+static void print_verdict(const EngSizeResult *r, const EngLedger *ledger, EngStr *out)
+{
+    bool known = ledger->capacity[r->path->place] > 0;
+    double step = r->step.step + r->step.added, slo = r->traffic->slo;
+    eng_str_printf(out, "verdict %s through %s: %s, %s", r->traffic->name, r->path->name,
+                   !known                    ? "capacity not known"
+                   : eng_ledger_fits(ledger) ? "fits"
+                                             : "does not fit",
+                   eng_step_hidden(&r->step) ? "hidden" : "not hidden");
+    if (slo)
+        eng_str_printf(out, ", step of %.4g ms %s the mean of %.4g ms asked for%s", step * 1e3,
+                       step <= slo ? "keeps" : "misses", slo * 1e3,
+                       step > slo && r->step.step <= slo ? " (its layers alone keep it)" : "");
+    if (r->has_fleet)
+        eng_str_printf(out, ", %d hosts, %.4f to %.4f USD per million tokens", r->fleet.hosts,
+                       r->bill.low, r->bill.high);
+    eng_str_printf(out, "\n  rests on: %s\n  %s\n", r->path->basis,
+                   strstr(r->path->basis, "specification") || strstr(r->path->basis, "assumption")
+                       ? "extrapolated: not every value of the path was measured"
+                       : "every value of the path was measured");
+}
+
+static EngStatus print_training(const EngSize *s, EngStr *out, EngErr *err)
+{
+    const EngTrainingInput *in = &s->training.input;
+    EngTraining t;
+    EngAddress address;
+    double balance, close, layer = 0;
+    EngStatus status = eng_training_plan(in, &t, err);
+    if (!status) status = eng_address_build(&s->preset.address, &address, err);
+    if (status) return status;
+    eng_str_printf(out,
+                   "\n== training, groups of %d in %d ranks\n"
+                   "a rank holds %.2f GiB of tables, %.2f GiB of optimizer state, %.2f GiB of rows "
+                   "of its batch\n"
+                   "a batch fetches %.3g GB (%.1f %% from other nodes) in %.4g ms, returns %.3g GB "
+                   "in %.4g ms, %.3g GB between replicas\n"
+                   "vision encoder %.4g ms and backward %.4g ms hide all but %.4g ms\n",
+                   in->group, in->ranks, t.table_bytes / GIB, t.state_bytes / GIB,
+                   t.prefetch_buffer / GIB, t.fetch_bytes / 1e9, 100 * t.far_share, t.fetch * 1e3,
+                   t.return_bytes / 1e9, t.give_back * 1e3, t.sync_bytes / 1e9, in->vision * 1e3,
+                   in->backward * 1e3, t.exposed * 1e3);
+    if (!s->model.n_weights) return ENG_OK;
+    uint64_t weights;
+    status = eng_model_bytes(&s->model, &weights, err);
+    layer = (double)weights / s->n_layers;
+    int side_by_side[ENG_MAX_LAYERS];
+    for (int i = 0; i < address.n_layers; i++) side_by_side[i] = address.layer_ids[0] + i;
+    double module = t.table_bytes / address.n_layers;
+    if (!status)
+        status = eng_stage_balance(s->n_layers, layer, address.layer_ids, address.n_layers, module,
+                                   s->training.stages, &balance, err);
+    if (!status)
+        status = eng_stage_balance(s->n_layers, layer, side_by_side, address.n_layers, module,
+                                   s->training.stages, &close, err);
+    if (!status)
+        eng_str_printf(out,
+                       "%d pipeline stages: the fullest holds %.3g of the mean with modules at "
+                       "their layers, %.3g with them side by side\n",
+                       s->training.stages, balance, close);
+    return status;
+}
+
+EngStatus eng_size_print(const EngSize *s, EngStr *out, EngErr *err)
+{
+    EngStatus status = ENG_OK;
+    print_inputs(s, out);
+    for (int p = 0; p < s->n_paths && !status; p++) {
+        EngLedger ledger;
+        status = print_place(s, &s->paths[p], out, err);
+        if (!status) status = eng_size_ledger(s, &s->paths[p], &ledger, err);
+        for (int t = 0; t < s->n_traffic && !status; t++) {
+            EngSizeResult r;
+            status = eng_size_result(s, &s->paths[p], &s->traffic[t], &r, err);
+            if (status) break;
+            eng_str_printf(out, "\n%s through %s\n", r.traffic->name, r.path->name);
+            eng_step_print(&r.step, out);
+            print_sharding(s, r.traffic, out);
+            if (r.has_fleet) print_fleet(&r, out);
+            print_verdict(&r, &ledger, out);
+        }
+    }
+    if (!status && s->training.given) status = print_training(s, out, err);
+    return status ? status : eng_str_status(out, err);
+}
