@@ -1,13 +1,18 @@
 /* The CPU backend's variants in one array: a new one needs a line here. */
 #include "kernels/cpu/cpu.h"
 
+#include "kernels/cpu/back_gather.h"
+#include "kernels/cpu/back_project.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/gate.h"
 #include "kernels/cpu/gather.h"
 #include "kernels/cpu/hash.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lookup.h"
+#include "kernels/cpu/optimizers.h"
 #include "kernels/cpu/project.h"
+#include "kernels/cpu/train_conv.h"
+#include "kernels/cpu/train_gate.h"
 
 const EngKernel *const eng_cpu_kernels[] = {
     &eng_cpu_hash_naive,
@@ -66,6 +71,25 @@ const EngKernel *const eng_cpu_kernels[] = {
     &eng_cpu_lookup_onednn_bf16,
     &eng_cpu_lookup_onednn_bf16_ip,
     &eng_cpu_lookup_onednn_f32,
+
+    &eng_cpu_train_gate_portable,
+    &eng_cpu_train_conv_portable,
+    &eng_cpu_back_gate_portable,
+
+    &eng_cpu_back_project_portable,
+    &eng_cpu_back_project_onednn,
+
+    &eng_cpu_back_gather_sort,
+    &eng_cpu_back_gather_owner,
+    &eng_cpu_back_gather_atomic,
+
+    &eng_cpu_back_conv_portable,
+
+    &eng_cpu_sgd_portable,
+    &eng_cpu_adamw_portable,
+    &eng_cpu_muon_onednn,
+    &eng_cpu_sparse_adam_portable,
+    &eng_cpu_sinkhorn_portable,
 
     NULL,
 };

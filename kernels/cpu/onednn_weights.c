@@ -60,6 +60,23 @@ EngStatus eng_onednn_engine(dnnl_engine_t *engine, EngErr *err)
     return eng_onednn_status(status, "engine", err);
 }
 
+int eng_onednn_set_threads(int threads)
+{
+    int before = omp_get_max_threads();
+    if (before != threads) omp_set_num_threads(threads);
+    return before;
+}
+
+EngStatus eng_onednn_bf16(EngErr *why)
+{
+    if ((dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core)
+        return ENG_OK;
+    return ENG_FAIL(why, ENG_UNSUPPORTED,
+                    "oneDNN %d.%d offers bf16 products only with AVX-512, which this processor "
+                    "lacks",
+                    DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR);
+}
+
 /* ---- expansion ---------------------------------------------------------------------------------
  */
 

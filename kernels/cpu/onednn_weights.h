@@ -14,6 +14,11 @@ EngStatus eng_onednn_status(dnnl_status_t status, const char *step, EngErr *err)
 
 /* One CPU engine for the process; never destroyed. */
 EngStatus eng_onednn_engine(dnnl_engine_t *engine, EngErr *err);
+/* oneDNN takes the number of threads from OpenMP, both when it plans and when it runs. Gives the
+ * number before, to be set again with omp_set_num_threads. */
+int eng_onednn_set_threads(int threads);
+/* ENG_UNSUPPORTED where oneDNN has no bf16 products. */
+EngStatus eng_onednn_bf16(EngErr *why);
 
 /* Weights of `problem` in type ENG_BF16 or ENG_F32 and the layout of `layout`, from the cache or
  * made with problem->threads. plain describes the same weights row-major [n, k], with the same

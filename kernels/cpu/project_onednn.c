@@ -103,20 +103,12 @@ done:
     return status;
 }
 
-/* oneDNN takes the number of threads from OpenMP, both when it plans and when it runs. */
-static int set_threads(int threads)
-{
-    int before = omp_get_max_threads();
-    if (before != threads) omp_set_num_threads(threads);
-    return before;
-}
-
 static EngStatus create(const EngProblem *problem, EngDtype type, bool inner_product, void **out,
                         EngErr *err)
 {
     const EngProjectProblem *p = &problem->u.project;
     State *state = NULL;
-    int before = set_threads(problem->threads);
+    int before = eng_onednn_set_threads(problem->threads);
     EngStatus status = eng_alloc_or((void **)&state, 1, sizeof *state, "projection", err);
     if (status) goto done;
     state->type = type;
@@ -182,7 +174,7 @@ static EngStatus run(void *opaque, const EngProblem *problem, const EngArgs *arg
     State *state = opaque;
     if (!problem->u.project.tokens) return ENG_OK;
     if (state->x) expand_input(problem, a, state);
-    int before = set_threads(problem->threads);
+    int before = eng_onednn_set_threads(problem->threads);
     /* oneDNN does not write through the input's handle. */
     void *src = state->x ? state->x : (void *)(uintptr_t)a->x;
     dnnl_status_t status = dnnl_memory_set_data_handle(state->src, src);
@@ -203,13 +195,7 @@ static EngStatus run(void *opaque, const EngProblem *problem, const EngArgs *arg
 static EngStatus supports_bf16(const EngProblem *problem, EngErr *why)
 {
     EngStatus status = eng_cpu_project_supports(problem, why);
-    if (status) return status;
-    if ((dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core)
-        return ENG_OK;
-    return ENG_FAIL(why, ENG_UNSUPPORTED,
-                    "oneDNN %d.%d offers bf16 products only with AVX-512, which this processor "
-                    "lacks",
-                    DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR);
+    return status ? status : eng_onednn_bf16(why);
 }
 
 static EngStatus create_bf16(const EngProblem *problem, void **out, EngErr *err)
