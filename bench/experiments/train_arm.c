@@ -21,6 +21,9 @@ static const char *const g_switch[] = {"on", "off", NULL};
 static const char *const g_dtypes[] = {"f32", "bf16", NULL};
 
 #define OF_RUNG "-1"
+#define ANY_IDS 65536
+
+static const int32_t g_any_map[ANY_IDS];
 
 const EngAxisDef eng_arm_axes[ENG_ARM_AXES] = {
     {"rung", ENG_AXIS_WORD, "R0c", "", 0, 0, g_rungs, "size of the model (docs/replicate.md)"},
@@ -32,7 +35,7 @@ const EngAxisDef eng_arm_axes[ENG_ARM_AXES] = {
     {"rho", ENG_AXIS_REAL, "1", "", 0, 1, NULL,
      "share of the sparse parameters that is experts; 1: no Engram"},
     {"iso", ENG_AXIS_WORD, "parameters", "", 0, 0, g_isos,
-     "flops: at rho = 1 the modules are there with one row a head, for equal FLOPs"},
+     "flops: at rho = 1 the shared expert is wider by what Engram's projections would cost"},
     {"experts", ENG_AXIS_WORD, "moe", "", 0, 0, g_experts,
      "dense: shared experts of the active width in place of routed ones"},
     {"engram_at", ENG_AXIS_WORD, "1", "", 0, 0, NULL, "layers with Engram, from 0, as 1 or 1+3"},
@@ -45,7 +48,9 @@ const EngAxisDef eng_arm_axes[ENG_ARM_AXES] = {
     {"gate", ENG_AXIS_WORD, "copysign", "", 0, 0, g_gates,
      "signed root of the score, or plain, or none"},
     {"fusion", ENG_AXIS_WORD, "streams", "", 0, 0, g_fusions,
-     "where Engram enters: each stream, the vector attention reads, or the input embedding"},
+     "where Engram enters: each stream, the vector attention reads, or (over-encoding, engram_at "
+     "is "
+     "passed over) the input embedding"},
     {"compress", ENG_AXIS_WORD, "on", "", 0, 0, g_switch, "n-grams of compressed ids"},
     {"conv", ENG_AXIS_INT, "0", "tokens", 0, 16, NULL, "kernel of the short conv, 0: none"},
     {"rows", ENG_AXIS_WORD, "hashed", "", 0, 0, g_rows, "controls that keep shapes and FLOPs"},
@@ -80,26 +85,25 @@ static int word_index(const char *const *words, const char *word)
 /* "1+3": ascending layers. */
 static EngStatus parse_layers(const char *text, EngTrainConfig *config, EngErr *err)
 {
-    int layer, used;
     const char *at = text;
-    config->engram_layers = 0;
-    for (; sscanf(at, "%d%n", &layer, &used) == 1; at++) {
-        int n = config->engram_layers;
-        bool ascends = !n || layer > config->engram_at[n - 1];
-        at += used;
+    bool good = true;
+    for (int n = config->engram_layers = 0; good; n = config->engram_layers) {
+        int layer, used = 0;
+        good = n < ENG_MAX_LAYERS && sscanf(at, "%d%n", &layer, &used) == 1 &&
+               (!n || layer > config->engram_at[n - 1]);
+        if (!good) break;
         if (layer < 0 || layer >= config->model.layers)
             return ENG_FAIL(err, ENG_USAGE,
                             "engram_at = %s: layer %d is not one of the rung's, 0 to %d", text,
                             layer, config->model.layers - 1);
-        if (!ascends || n == ENG_MAX_LAYERS) break;
         config->engram_at[config->engram_layers++] = layer;
-        if (*at != '+') break;
+        at += used;
+        if (!*at) return ENG_OK;
+        good = *at++ == '+';
     }
-    if (*at || !config->engram_layers)
-        return ENG_FAIL(err, ENG_USAGE,
-                        "engram_at = %s: layers from 0, ascending, as in 1 or 1+3 (at most %d)",
-                        text, ENG_MAX_LAYERS);
-    return ENG_OK;
+    return ENG_FAIL(err, ENG_USAGE,
+                    "engram_at = %s: layers from 0, ascending, as in 1 or 1+3 (at most %d)", text,
+                    ENG_MAX_LAYERS);
 }
 
 /* Numbers with -1 for "the rung's". */
@@ -115,6 +119,11 @@ static EngStatus common(const EngPoint *point, EngTrainConfig *config, EngErr *e
     EngStatus status = eng_train_rung(eng_point_word(point, "rung"), config, err);
     if (status) return status;
     config->engram_layers = 0;
+    config->vocab_compressed = config->model.vocab; /* until data brings the real ones */
+    config->token_map = g_any_map;
+    if (config->model.vocab > ANY_IDS)
+        return ENG_FAIL(err, ENG_UNSUPPORTED, "rung %s: more than %d ids",
+                        eng_point_word(point, "rung"), ANY_IDS);
     config->model.seed = (uint64_t)eng_point_int(point, ENG_ARM_AXIS_SEED);
     config->model.threads = (int)eng_point_int(point, "threads");
     config->model.dtype = strcmp(eng_point_word(point, "dtype"), "bf16") ? ENG_F32 : ENG_BF16;
@@ -141,6 +150,10 @@ static EngStatus engram_fields(const EngPoint *point, EngTrainConfig *config, En
     config->gate_off = !strcmp(gate, "off");
     if (!config->gate_off) config->gate = (EngGateFormula)word_index(g_gates, gate);
     config->fusion = (EngTrainFusion)word_index(g_fusions, eng_point_word(point, "fusion"));
+    if (config->fusion == ENG_FUSION_INPUT) { /* there is one input: engram_at is passed over */
+        config->engram_layers = 1;
+        config->engram_at[0] = 0;
+    }
     config->rows = (EngTrainRows)word_index(g_rows, eng_point_word(point, "rows"));
     config->compress = !strcmp(eng_point_word(point, "compress"), "on");
     config->conv_kernel = (int)eng_point_int(point, "conv");
@@ -154,7 +167,6 @@ static EngStatus allocate(const EngPoint *point, const EngTrainConfig *base, Eng
     int64_t memory = eng_point_int(point, "memory");
     double rho = eng_point_real(point, "rho");
     *residual = NAN;
-    if (config->rows == ENG_ROWS_ONE && rho == 1 && !memory) return ENG_OK; /* iso = flops */
     if (memory) return eng_train_size_tables(config, memory, err);
     EngStatus status = eng_train_allocate(base, rho, config, residual, err);
     /* The rung cannot, another may: the point is skipped and says why. */
@@ -203,23 +215,36 @@ static EngStatus check_together(const EngPoint *point, EngErr *err)
     return ENG_OK;
 }
 
+/* The pure MoE's shared expert gets the width that the modules' projections would cost. */
+static EngStatus widen(const EngPoint *point, EngTrainConfig *config, EngErr *err)
+{
+    EngTrainConfig with = *config;
+    EngTrainAccount account;
+    EngStatus status = engram_fields(point, &with, err);
+    if (!status) status = eng_train_account(&with, &account, err);
+    if (status) return status;
+    double a_column =
+        3.0 * config->model.hidden * config->model.layers; /* SwiGLU: three matrices */
+    config->model.shared_extra += (int)lround((double)account.engram_dense / a_column);
+    return ENG_OK;
+}
+
 static EngStatus make_arm(const EngPoint *point, const EngTrainConfig *base, EngArm *arm,
                           EngErr *err)
 {
     EngTrainConfig *config = &arm->config;
-    bool flops = !strcmp(eng_point_word(point, "iso"), "flops");
-    bool none = eng_point_real(point, "rho") == 1 && !eng_point_int(point, "memory");
     *config = *base;
     arm->residual = 0;
     if (!strcmp(eng_point_word(point, "experts"), "dense")) {
         config->model.shared_experts += config->model.top_k;
-        config->model.experts = 0;
+        config->model.experts = config->model.top_k = 0;
         arm->residual = NAN;
     }
-    if (none && !flops) return ENG_OK;
-    EngStatus status = engram_fields(point, config, err);
-    if (!status && none) config->rows = ENG_ROWS_ONE;
-    return status ? status : columns(point, base, config, &arm->residual, err);
+    if (eng_point_real(point, "rho") < 1 || eng_point_int(point, "memory")) {
+        EngStatus status = engram_fields(point, config, err);
+        return status ? status : columns(point, base, config, &arm->residual, err);
+    }
+    return strcmp(eng_point_word(point, "iso"), "flops") ? ENG_OK : widen(point, config, err);
 }
 
 EngStatus eng_arm_resolve(const EngPoint *point, EngArm *arm, EngErr *err)
@@ -236,15 +261,15 @@ EngStatus eng_arm_resolve(const EngPoint *point, EngArm *arm, EngErr *err)
     base.tokens = (int64_t)(tokens / (double)base.batch_tokens + 0.5) * base.batch_tokens;
     if (base.tokens < base.batch_tokens) base.tokens = base.batch_tokens;
     status = make_arm(point, &base, arm, err);
-    /* A vocabulary that the check accepts until data brings the real one. */
-    if (!status && arm->config.vocab_compressed <= 0)
-        arm->config.vocab_compressed = arm->config.model.vocab;
     if (!status) status = eng_train_check(&arm->config, err);
     if (!status) status = eng_train_account(&arm->config, &arm->account, err);
     if (status) return status;
+    /* A model wider than its rung is not of its budget. */
+    if (arm->config.model.shared_extra > base.model.shared_extra) arm->residual = NAN;
     int64_t sparse = of_base.total - of_base.active, k = base.model.top_k;
     int64_t experts = arm->config.model.experts - k;
-    arm->rho = sparse > 0 ? (double)(experts * of_base.expert) / (double)sparse : 1;
+    bool shares = sparse > 0 && arm->config.model.experts > 0;
+    arm->rho = shares ? (double)(experts * of_base.expert) / (double)sparse : NAN;
     return ENG_OK;
 }
 

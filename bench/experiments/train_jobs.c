@@ -179,8 +179,8 @@ static EngStatus take_result(Runs *runs, int i, int64_t wall_ns, EngErr *err)
     EngTrainRecord record = {.key = item->key,
                              .axes = item->who,
                              .finished_utc = utc,
-                             .machine = sweep->machine.cpu_model,
-                             .build = sweep->build.commit,
+                             .machine = sweep->session->machine.cpu_model,
+                             .build = sweep->session->build.commit,
                              .data = item->data->digest,
                              .manifest = item->manifest};
     eng_utc_now(utc, sizeof utc);

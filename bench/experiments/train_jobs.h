@@ -30,8 +30,7 @@ struct EngTrainSweep {
     EngArena *arena;
     EngTrainLedger ledger;
     bool ledger_is_open;
-    EngMachine machine;
-    EngBuild build;
+    const EngSession *session; /* of the plan: machine and build */
     EngTrainOpenText texts[ENG_TRAIN_TEXTS];
     int n_texts;
     EngTrainItem *items; /* seed by seed */

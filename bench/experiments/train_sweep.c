@@ -91,8 +91,6 @@ void eng_train_sweep_destroy(EngTrainSweep *sweep)
     if (!sweep) return;
     for (int i = 0; i < sweep->n_texts; i++) eng_train_data_close(&sweep->texts[i].data);
     if (sweep->ledger_is_open) eng_train_ledger_close(&sweep->ledger);
-    eng_build_free(&sweep->build);
-    eng_machine_free(&sweep->machine);
     eng_arena_destroy(sweep->arena);
     eng_free(sweep);
 }
@@ -217,9 +215,7 @@ EngStatus eng_train_planned(void *context, EngSession *session, EngErr *err)
     EngTrainSweep *sweep = context;
     EngPlan *plan = session->plan;
     EngStatus status = eng_arm_check_sweep(plan->sweep, err);
-    if (!status && !sweep->machine.machine_id[0])
-        status = eng_machine_describe(&sweep->machine, err);
-    if (!status && !sweep->build.build_id[0]) status = eng_build_describe(&sweep->build, err);
+    sweep->session = session;
     if (status) return status;
     sweep->n_items = 0;
     sweep->items = eng_arena_alloc(sweep->arena, (size_t)plan->n_named * sizeof *sweep->items);
