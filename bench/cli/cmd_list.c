@@ -6,6 +6,7 @@
 #include "bench/cli/verbs.h"
 #include "bench/core/stream.h"
 #include "bench/experiments/experiments.h"
+#include "bench/experiments/train_sweep.h"
 #include "kernels/address/preset.h"
 
 static EngStatus list_experiments(EngErr *err)
@@ -17,6 +18,8 @@ static EngStatus list_experiments(EngErr *err)
         eng_table_text(table, eng_experiments.items[i]->name);
         eng_table_text(table, eng_experiments.items[i]->question);
     }
+    eng_table_text(table, eng_experiment_train.name); /* by `engram train` */
+    eng_table_text(table, eng_experiment_train.question);
     if (!status) status = eng_table_print(table, stdout, err);
     eng_table_free(table);
     return status;
@@ -155,6 +158,7 @@ static EngStatus run(EngCli *cli, EngErr *err)
     const char *name = eng_cli_operand(cli, 0);
     EngStatus status;
     if (name) {
+        if (!strcmp(name, eng_experiment_train.name)) return list_axes(&eng_experiment_train, err);
         status = eng_experiment_find(&eng_experiments, name, &e, err);
         return status ? status : list_axes(e, err);
     }

@@ -8,6 +8,7 @@
 const EngVerb *const eng_verbs[] = {
     &eng_verb_list,
     &eng_verb_run,
+    &eng_verb_train,
     &eng_verb_tune,
     &eng_verb_audit,
     &eng_verb_ab,

@@ -296,9 +296,18 @@ EngStatus eng_arm_manifest(const EngArm *arm, const EngTrainData *data, EngStr *
 EngStatus eng_arm_label(const EngPoint *point, EngStr *out, EngErr *err)
 {
     for (int i = 0; i < ENG_ARM_AXES; i++) {
-        const char *value = point->values[i].text;
-        if (!strcmp(value, eng_arm_axes[i].def)) continue;
-        eng_str_printf(out, "%s%s=%s", out->n ? " " : "", eng_arm_axes[i].name, value);
+        const EngAxisDef *axis = &eng_arm_axes[i];
+        const EngValue *value = &point->values[i];
+        double of_default = 0;
+        bool word = axis->type == ENG_AXIS_WORD;
+        if (word ? !strcmp(value->text, axis->def)
+                 : eng_parse_f64(axis->def, &of_default) && value->f == of_default)
+            continue;
+        eng_str_printf(out, "%s%s=", out->n ? " " : "", axis->name);
+        if (axis->type == ENG_AXIS_REAL)
+            eng_str_printf(out, "%g", value->f);
+        else
+            eng_str_add(out, value->text);
     }
     if (!out->n) eng_str_add(out, "");
     return eng_str_status(out, err);

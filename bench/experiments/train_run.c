@@ -158,7 +158,7 @@ static EngStatus train(Job *job, EngErr *err)
     int64_t done = tokens_done(job);
     EngStatus status = train_until(job, job->quarter, err);
     /* A checkpoint past the mark has the counts since the mark already. */
-    if (!status && done < job->quarter) eng_trainer_reset_counts(job->trainer);
+    if (!status && done <= job->quarter) eng_trainer_reset_counts(job->trainer);
     int64_t whole = config->tokens / config->batch_tokens * config->batch_tokens;
     if (!status) status = train_until(job, whole, err);
     return status;
