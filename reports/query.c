@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "bench/core/db.h"
 #include "bench/core/db_knee.h"
+#include "reports/study.h"
 #include "reports/traces.h"
 #include "bench/core/db_runs.h"
 
@@ -217,6 +218,7 @@ EngStatus eng_reportdb_open(const char *path, const char *run, EngReportDb **out
     if (!status) status = eng_db_run_named(db->db, run, db->run_id, err);
     if (!status) status = shadow_summary(db, path, err);
     if (!status) status = eng_db_make_knee_view(db->db, err);
+    if (!status) status = eng_study_register(db->sql, path, err);
     if (!status) status = eng_traces_attach(db->sql, path, db->run_id, &db->traces, err);
     if (status)
         eng_reportdb_close(db);
@@ -231,6 +233,11 @@ void eng_reportdb_close(EngReportDb *db)
     eng_db_close(db->db);
     eng_str_free(&db->traces);
     eng_free(db);
+}
+
+EngStatus eng_reportdb_published(EngReportDb *db, const char *folder, EngErr *err)
+{
+    return eng_study_published(db->sql, folder, err);
 }
 
 const char *eng_reportdb_traces(const EngReportDb *db)

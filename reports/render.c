@@ -155,6 +155,8 @@ EngStatus eng_report_render(const EngReportRequest *request, EngReportDone *done
     if (!render->arena) status = ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory", request->name);
     if (!status) status = eng_reportdb_open(request->db_path, request->run, &render->db, err);
     if (!status) status = read_run(render, err);
+    char *folder = eng_arena_printf(render->arena, "%s/%s", request->reports_dir, request->name);
+    if (!status && folder) status = eng_reportdb_published(render->db, folder, err);
     if (!status) status = prepare_folder(render, err);
     if (!status) status = make_page(render, &page, err);
     if (status) goto out;

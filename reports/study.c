@@ -1,0 +1,354 @@
+/* Statistics of trained arms as SQL functions; see study.h. */
+#include "reports/study.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "bench/core/paired.h"
+#include "bench/core/verdict.h"
+
+#define BOOTSTRAP_SEED 1
+#define MOST_NAMES     128
+
+/* ---- results as JSON ---- */
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *paired_json(const EngPaired *p)
+{
+    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "n", p->n, "mean", number(p->mean),
+                     "sd", number(p->sd), "lo", number(p->lo), "hi", number(p->hi), "p_greater",
+                     number(p->p_greater), "p_two", number(p->p_two));
+}
+
+/* Takes the reference. */
+static void give(sqlite3_context *context, json_t *json)
+{
+    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
+    if (text)
+        sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+    else
+        sqlite3_result_error_nomem(context);
+    free(text);
+    json_decref(json);
+}
+
+/* ---- differences ---- */
+
+typedef struct Values {
+    int n;
+    double values[ENG_CURVE_MAX_SEEDS];
+} Values;
+
+static void paired_step(sqlite3_context *context, int n, sqlite3_value **arguments)
+{
+    Values *v = sqlite3_aggregate_context(context, sizeof *v);
+    (void)n;
+    if (!v || sqlite3_value_type(arguments[0]) == SQLITE_NULL) return;
+    if (v->n == ENG_CURVE_MAX_SEEDS)
+        sqlite3_result_error(context, "paired_test: too many values", -1);
+    else
+        v->values[v->n++] = sqlite3_value_double(arguments[0]);
+}
+
+static void paired_final(sqlite3_context *context)
+{
+    const Values *v = sqlite3_aggregate_context(context, sizeof *v);
+    if (!v) {
+        sqlite3_result_error_nomem(context);
+        return;
+    }
+    EngPaired paired = eng_arm_mean(v->values, v->n);
+    give(context, paired_json(&paired));
+}
+
+/* ---- curves ---- */
+
+typedef struct Cells {
+    int n;
+    double at[3]; /* low, valley, high of valley_fixed */
+    struct {
+        double x, loss;
+        int64_t seed;
+    } cells[ENG_CURVE_MAX_X * ENG_CURVE_MAX_SEEDS];
+} Cells;
+
+static void curve_step(sqlite3_context *context, int n, sqlite3_value **arguments)
+{
+    Cells *c = sqlite3_aggregate_context(context, sizeof *c);
+    if (!c || sqlite3_value_type(arguments[2]) == SQLITE_NULL) return;
+    for (int i = 3; i < n; i++) c->at[i - 3] = sqlite3_value_double(arguments[i]);
+    if (c->n == ENG_CURVE_MAX_X * ENG_CURVE_MAX_SEEDS) {
+        sqlite3_result_error(context, "a curve of too many runs", -1);
+        return;
+    }
+    c->cells[c->n].x = sqlite3_value_double(arguments[0]);
+    c->cells[c->n].seed = sqlite3_value_int64(arguments[1]);
+    c->cells[c->n++].loss = sqlite3_value_double(arguments[2]);
+}
+
+typedef struct Curve {
+    EngCurve curve;
+    double x[ENG_CURVE_MAX_X];
+    double loss[ENG_CURVE_MAX_X * ENG_CURVE_MAX_SEEDS];
+} Curve;
+
+/* Place of a value in an ascending list, which grows by it; -1: no room. */
+static int place(double *list, int *n, int most, double value)
+{
+    int at = 0;
+    while (at < *n && list[at] < value) at++;
+    if (at < *n && list[at] == value) return at;
+    if (*n == most) return -1;
+    memmove(list + at + 1, list + at, (size_t)(*n - at) * sizeof *list);
+    list[at] = value;
+    ++*n;
+    return at;
+}
+
+/* Cells to a table of all x and seeds, NAN where a run is missing. */
+static bool arrange(const Cells *c, Curve *out)
+{
+    double seeds[ENG_CURVE_MAX_SEEDS];
+    int n_x = 0, n_seeds = 0;
+    for (int i = 0; i < c->n; i++)
+        if (place(out->x, &n_x, ENG_CURVE_MAX_X, c->cells[i].x) < 0 ||
+            place(seeds, &n_seeds, ENG_CURVE_MAX_SEEDS, (double)c->cells[i].seed) < 0)
+            return false;
+    for (int i = 0; i < n_x * n_seeds; i++) out->loss[i] = NAN;
+    for (int i = 0; i < c->n; i++) {
+        int x = place(out->x, &n_x, ENG_CURVE_MAX_X, c->cells[i].x);
+        int s = place(seeds, &n_seeds, ENG_CURVE_MAX_SEEDS, (double)c->cells[i].seed);
+        out->loss[x * n_seeds + s] = c->cells[i].loss;
+    }
+    out->curve = (EngCurve){.n_x = n_x, .n_seeds = n_seeds, .x = out->x, .loss = out->loss};
+    return true;
+}
+
+static json_t *spread_json(const Curve *c)
+{
+    EngSpread spread = eng_spread(&c->curve);
+    return json_pack("{s:i, s:o, s:o, s:o}", "df", spread.df, "sigma", number(spread.sigma), "lo",
+                     number(spread.lo), "hi", number(spread.hi));
+}
+
+static json_t *valley_json(const Curve *c, const EngValley *v)
+{
+    bool at_end = v->valley < 0;
+    return json_pack("{s:f, s:o, s:f, s:f, s:b, s:o, s:o, s:i}", "low", c->x[v->low], "valley",
+                     at_end ? json_null() : json_real(c->x[v->valley]), "high", c->x[v->high], "p",
+                     v->p, "claimed", v->claimed, "left",
+                     at_end ? json_null() : paired_json(&v->left), "right",
+                     at_end ? json_null() : paired_json(&v->right), "n_testing", v->n_testing);
+}
+
+static json_t *argmin_json(const Curve *c, const EngArgmin *a)
+{
+    json_t *tied = json_array();
+    for (int i = 0; tied && i < c->curve.n_x; i++)
+        if (a->tied[i]) json_array_append_new(tied, json_real(c->x[i]));
+    return json_pack("{s:f, s:o, s:o, s:i, s:o}", "best", c->x[a->best], "lo", number(a->lo), "hi",
+                     number(a->hi), "n_seeds", a->n_seeds, "tied", tied);
+}
+
+typedef enum Asked { SPREAD, FIXED, SPLIT, LOWEST } Asked;
+
+static void curve_final(sqlite3_context *context)
+{
+    Asked asked = (Asked)(intptr_t)sqlite3_user_data(context);
+    const Cells *c = sqlite3_aggregate_context(context, sizeof *c);
+    Curve *curve = c ? eng_alloc(sizeof *curve) : NULL;
+    EngValley valley;
+    EngArgmin argmin;
+    if (!curve) {
+        sqlite3_result_error_nomem(context);
+        return;
+    }
+    if (!arrange(c, curve))
+        sqlite3_result_error(context, "a curve of too many places or seeds", -1);
+    else if (asked == SPREAD)
+        give(context, spread_json(curve));
+    else if (asked == FIXED &&
+             !eng_valley_fixed(&curve->curve, c->at[0], c->at[1], c->at[2], &valley, NULL))
+        give(context, valley_json(curve, &valley));
+    else if (asked == SPLIT && !eng_valley_split(&curve->curve, &valley, NULL))
+        give(context, valley_json(curve, &valley));
+    else if (asked == LOWEST && !eng_argmin(&curve->curve, BOOTSTRAP_SEED, &argmin, NULL))
+        give(context, argmin_json(curve, &argmin));
+    eng_free(curve);
+}
+
+/* ---- several tests ---- */
+
+typedef struct Tests {
+    int n;
+    char names[MOST_NAMES][96];
+    double p[MOST_NAMES];
+} Tests;
+
+static void holm_step(sqlite3_context *context, int n, sqlite3_value **arguments)
+{
+    Tests *t = sqlite3_aggregate_context(context, sizeof *t);
+    (void)n;
+    if (!t || sqlite3_value_type(arguments[1]) == SQLITE_NULL || t->n == MOST_NAMES) return;
+    snprintf(t->names[t->n], sizeof t->names[0], "%s",
+             (const char *)sqlite3_value_text(arguments[0]));
+    t->p[t->n++] = sqlite3_value_double(arguments[1]);
+}
+
+static void holm_final(sqlite3_context *context)
+{
+    const Tests *t = sqlite3_aggregate_context(context, sizeof *t);
+    double corrected[MOST_NAMES];
+    if (!t || eng_holm(t->p, t->n, corrected, NULL)) {
+        sqlite3_result_error_nomem(context);
+        return;
+    }
+    json_t *json = json_object();
+    for (int i = 0; i < t->n && json; i++)
+        json_object_set_new(json, t->names[i], number(corrected[i]));
+    give(context, json);
+}
+
+static double member(const json_t *json, const char *name)
+{
+    const json_t *value = json_object_get(json, name);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static void claim(sqlite3_context *context, int n, sqlite3_value **arguments)
+{
+    const char *text = (const char *)sqlite3_value_text(arguments[0]);
+    json_t *json = text ? json_loads(text, 0, NULL) : NULL;
+    (void)n;
+    EngPaired ours = {
+        .mean = member(json, "mean"), .lo = member(json, "lo"), .hi = member(json, "hi")};
+    double p =
+        sqlite3_value_type(arguments[1]) == SQLITE_NULL ? NAN : sqlite3_value_double(arguments[1]);
+    EngClaimWord word = eng_claim_judge(&ours, p, sqlite3_value_double(arguments[2]));
+    json_decref(json);
+    sqlite3_result_text(context, eng_claim_name(word), -1, SQLITE_STATIC);
+}
+
+/* ---- connection ---- */
+
+static int add_functions(sqlite3 *sql)
+{
+    static const struct {
+        const char *name;
+        int arguments;
+        Asked asked;
+        void (*step)(sqlite3_context *, int, sqlite3_value **);
+        void (*final)(sqlite3_context *);
+    } list[] = {{"paired_test", 1, SPREAD, paired_step, paired_final},
+                {"spread", 3, SPREAD, curve_step, curve_final},
+                {"valley_fixed", 6, FIXED, curve_step, curve_final},
+                {"valley_split", 3, SPLIT, curve_step, curve_final},
+                {"lowest", 3, LOWEST, curve_step, curve_final},
+                {"holm", 2, SPREAD, holm_step, holm_final}};
+    const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC;
+    int rc = sqlite3_create_function(sql, "claim", 3, flags, NULL, claim, NULL, NULL);
+    for (size_t i = 0; i < sizeof list / sizeof *list && !rc; i++)
+        rc = sqlite3_create_function(sql, list[i].name, list[i].arguments, flags,
+                                     (void *)(intptr_t)list[i].asked, NULL, list[i].step,
+                                     list[i].final);
+    return rc;
+}
+
+/* Axes and metrics as columns, whatever there are: names come from the database. */
+static const char g_make_view[] =
+    "SELECT 'CREATE TEMP VIEW v_train AS SELECT point_key, kind, outcome, reason, arm'"
+    " || coalesce((SELECT group_concat(printf(', axes_json ->> ''$.%s'' AS \"%w\"', key, key), '')"
+    "    FROM json_each((SELECT axes_json FROM points WHERE experiment = 'train' LIMIT 1))), '')"
+    " || coalesce((SELECT group_concat(printf(', (SELECT v.value FROM sample_values v WHERE"
+    "    v.block_id = t.block_id AND v.point_key = t.point_key AND v.metric = ''%s'' LIMIT 1)"
+    "    AS \"%w\"', metric, metric), '') FROM metrics WHERE experiment = 'train'), '')"
+    " || ' FROM (SELECT p.point_key, p.kind, p.axes_json, b.outcome, b.reason, b.block_id,"
+    "    json_remove(p.axes_json, ''$.seed'', ''$.threads'') AS arm,"
+    "    row_number() OVER (PARTITION BY p.config_key ORDER BY b.outcome = ''measured'' DESC,"
+    "     p.kind = ''measured'' DESC, p.point_key, b.block_id) AS place"
+    "   FROM points p JOIN block_points b USING (point_key)"
+    "   WHERE p.experiment = ''train'' AND b.outcome IN (''measured'', ''failed'')) t"
+    "  WHERE place = 1'";
+
+static int make_view(sqlite3 *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    int rc = sqlite3_prepare_v2(sql, g_make_view, -1, &statement, NULL);
+    if (!rc && sqlite3_step(statement) == SQLITE_ROW)
+        rc = sqlite3_exec(sql, (const char *)sqlite3_column_text(statement, 0), NULL, NULL, NULL);
+    sqlite3_finalize(statement);
+    return rc;
+}
+
+EngStatus eng_study_register(sqlite3 *sql, const char *path, EngErr *err)
+{
+    int rc = add_functions(sql);
+    if (!rc) rc = make_view(sql);
+    return rc ? ENG_FAIL(err, ENG_BAD_DATA, "%s: %s", path, sqlite3_errmsg(sql)) : ENG_OK;
+}
+
+/* figure,series,x,y,note: no quotes, the note may hold commas. */
+static int put_line(sqlite3_stmt *insert, char *line)
+{
+    char *fields[5], *at = line;
+    for (int i = 0; i < 5; i++) {
+        fields[i] = at;
+        char *comma = i < 4 ? strchr(at, ',') : NULL;
+        if (i < 4 && !comma) return SQLITE_MISMATCH;
+        if (comma) *comma = 0;
+        at = comma ? comma + 1 : at;
+    }
+    for (int i = 0; i < 5; i++) {
+        double value;
+        bool is_number = (i == 2 || i == 3) && eng_parse_f64(fields[i], &value);
+        if (i == 3 && !is_number) return SQLITE_MISMATCH;
+        if (is_number)
+            sqlite3_bind_double(insert, i + 1, value);
+        else
+            sqlite3_bind_text(insert, i + 1, fields[i], -1, SQLITE_TRANSIENT);
+    }
+    int rc = sqlite3_step(insert);
+    sqlite3_reset(insert);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+EngStatus eng_study_published(sqlite3 *sql, const char *folder, EngErr *err)
+{
+    static const char create[] = "DROP TABLE IF EXISTS temp.published;"
+                                 "CREATE TEMP TABLE published (figure, series, x, y, note)";
+    char path[4096], *text = NULL;
+    sqlite3_stmt *insert = NULL;
+    int line = 0;
+    snprintf(path, sizeof path, "%s/published.csv", folder);
+    int rc = sqlite3_exec(sql, create, NULL, NULL, NULL);
+    if (!rc)
+        rc = sqlite3_prepare_v2(sql, "INSERT INTO published VALUES (?, ?, ?, ?, ?)", -1, &insert,
+                                NULL);
+    EngStatus status =
+        rc ? ENG_FAIL(err, ENG_BAD_DATA, "%s: %s", path, sqlite3_errmsg(sql)) : ENG_OK;
+    if (!status && eng_file_exists(path)) status = eng_file_read(path, &text, NULL, err);
+    char *rest = NULL;
+    for (char *at = text ? strtok_r(text, "\n", &rest) : NULL; at && !status;
+         at = strtok_r(NULL, "\n", &rest)) {
+        line++;
+        if (*at == '#') continue;
+        rc = put_line(insert, at);
+        if (rc)
+            status = ENG_FAIL(err, ENG_BAD_DATA, "%s: line %d is not figure,series,x,y,note", path,
+                              line);
+    }
+    sqlite3_finalize(insert);
+    eng_free(text);
+    return status;
+}
