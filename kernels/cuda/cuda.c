@@ -83,12 +83,16 @@ static const EngKernel hash_reciprocal = {
 
 /* ---- gather ---- */
 
+#define TILE_TUNABLE                                                                               \
+    {                                                                                              \
+        .name = "tile", .min = 1, .max = 1024, .values = "2,4,8,16,32",                            \
+        .help = "rows of a block's tile (default: 2 up to 4,096 rows, 16 beyond)"                  \
+    }
+
+const EngTunable eng_cuda_gather_tile[] = {TILE_TUNABLE, {.name = NULL}};
+
 static const EngTunable gather_tunables[] = {
-    {.name = "tile",
-     .min = 1,
-     .max = 1024,
-     .values = "2,4,8,16,32",
-     .help = "rows of a block's tile (default: 2 up to 4,096 rows, 16 beyond)"},
+    TILE_TUNABLE,
     {.name = "blocks",
      .min = 1,
      .max = 65535,
@@ -97,7 +101,7 @@ static const EngTunable gather_tunables[] = {
     {.name = NULL},
 };
 
-static void gather_cost(const EngProblem *problem, EngCost *cost)
+void eng_cuda_gather_cost(const EngProblem *problem, EngCost *cost)
 {
     const EngGatherProblem *p = &problem->u.gather;
     double rows = (double)p->tokens * p->columns, dims = p->table.row_dims;
@@ -110,14 +114,25 @@ static void gather_cost(const EngProblem *problem, EngCost *cost)
     cost->write_bytes = rows * (out_bytes + (raw ? dims / ENG_SCALE_GROUP : 0));
 }
 
-static EngStatus gather_run(void *of, const EngProblem *problem, const EngArgs *args, EngErr *err)
+static EngStatus gather(State *state, const EngProblem *problem, const EngArgs *args, int blocks,
+                        EngErr *err)
 {
-    State *state = of;
-    EngCudaGrid grid = {problem->tuned[0], problem->tuned[1]};
+    EngCudaGrid grid = {problem->tuned[0], blocks};
     EngStatus status = eng_cuda_variant_reachable(args->u.gather.out, "the output", err);
     if (!status)
         status = eng_cuda_gather(&problem->u.gather, &args->u.gather, grid, state->stream, err);
     return status ? status : eng_cuda_settle(state->stream, err);
+}
+
+static EngStatus gather_run(void *of, const EngProblem *problem, const EngArgs *args, EngErr *err)
+{
+    return gather(of, problem, args, problem->tuned[1], err);
+}
+
+static EngStatus background_run(void *of, const EngProblem *problem, const EngArgs *args,
+                                EngErr *err)
+{
+    return gather(of, problem, args, ENG_CUDA_HALF_GRID, err);
 }
 
 static const EngKernel gather_decode = {
@@ -128,9 +143,23 @@ static const EngKernel gather_decode = {
     .summary = "wide loads of several rows in flight a thread, decoded in registers",
     .tunables = gather_tunables,
     .supports = eng_cuda_variant_supports,
-    .cost = gather_cost,
+    .cost = eng_cuda_gather_cost,
     .create = create,
     .run = gather_run,
+    .destroy = destroy,
+};
+
+static const EngKernel gather_background = {
+    .op = ENG_OP_GATHER,
+    .name = "cuda_background",
+    .backend = ENG_CUDA,
+    .checked = true,
+    .summary = "cuda_decode with half the blocks, for fetches beside other work",
+    .tunables = eng_cuda_gather_tile,
+    .supports = eng_cuda_variant_supports,
+    .cost = eng_cuda_gather_cost,
+    .create = create,
+    .run = background_run,
     .destroy = destroy,
 };
 
@@ -168,11 +197,7 @@ static const EngKernel gate_onepass = {
 };
 
 const EngKernel *const eng_cuda_kernels[] = {
-    &hash_reciprocal,
-    &gather_decode,
-    &eng_cuda_project_mma,
-    &eng_cuda_project_blas,
-    &gate_onepass,
-    &eng_cuda_conv_taps,
-    NULL,
+    &hash_reciprocal,        &gather_decode,        &gather_background,
+    &eng_cuda_gather_staged, &eng_cuda_project_mma, &eng_cuda_project_blas,
+    &gate_onepass,           &eng_cuda_conv_taps,   NULL, /* ends the list */
 };

@@ -40,13 +40,31 @@ EngStatus eng_cuda_hash(const EngCudaHash *hash, const EngHashArgs *args, EngCud
 
 /* ---- gather + decode: section 5; any row format, out F32, BF16, or FP8 undecoded ---- */
 
-/* How the work is cut: rows in a block's tile, and blocks that share the tiles; 0: chosen. A grid
- * smaller than the device leaves multiprocessors to what runs beside it. */
+/* How the work is cut: rows in a block's tile, and blocks that share the tiles; 0: chosen: tiles of
+ * 2 rows up to 4,096 rows and of 16 beyond, and at most 16 blocks for each multiprocessor, which go
+ * on from tile to tile. Half the grid leaves room to what runs beside it. */
+#define ENG_CUDA_HALF_GRID (-1) /* as blocks */
 typedef struct EngCudaGrid {
     int row_tile, blocks;
 } EngCudaGrid;
+/* rows NULL: every row of the table in turn. */
 EngStatus eng_cuda_gather(const EngGatherProblem *problem, const EngGatherArgs *args,
                           EngCudaGrid grid, EngCudaStream *stream, EngErr *err);
+
+/* The same from a table that the host reads: it packs the rows into pinned memory, which is copied
+ * as a whole and then decoded. Holds both buffers. ENG_UNSUPPORTED when the table is the device's.
+ */
+typedef struct EngCudaStaged EngCudaStaged;
+EngStatus eng_cuda_staged_create(const EngGatherProblem *problem, EngCudaStaged **staged,
+                                 EngErr *err);
+void eng_cuda_staged_destroy(EngCudaStaged *staged); /* accepts NULL */
+/* By the calling thread; rows are the host's, [tokens, columns] with row_stride. Waits until what
+ * was sent last has left the pinned memory; of a captured send it cannot know. */
+EngStatus eng_cuda_staged_pack(EngCudaStaged *staged, const int64_t *rows, int64_t row_stride,
+                               EngErr *err);
+/* A copy and a kernel into the stream; rows of args are not read. */
+EngStatus eng_cuda_staged_send(EngCudaStaged *staged, const EngGatherArgs *args, EngCudaGrid grid,
+                               EngCudaStream *stream, EngErr *err);
 
 /* ---- project: section 6, step 2; up to 16 tokens, fp8 weights with 32x32 scales ---- */
 

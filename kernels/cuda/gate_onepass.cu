@@ -6,10 +6,10 @@
  */
 #include "kernels/cuda/device.h"
 
+#include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/errors.cuh"
 #include "kernels/cuda/ptx.cuh"
 
-#include <cuda_bf16.h>
 #include <math.h>
 
 #define THREADS 128
@@ -25,16 +25,6 @@ typedef struct Block { /* where this block's token and stream lie */
     int64_t slot;
     bool dead;
 } Block;
-
-static __device__ __forceinline__ float bf16(uint32_t bits)
-{
-    return __uint_as_float(bits << 16);
-}
-
-static __device__ __forceinline__ uint16_t rounded(float value)
-{
-    return __bfloat16_as_ushort(__float2bfloat16_rn(value));
-}
 
 static __device__ Block block_of(const EngGateProblem &problem, const EngGateArgs &args)
 {
@@ -114,17 +104,17 @@ static __device__ __forceinline__ void add_eight(Sums *sums, uint4 x, uint4 key,
     const uint32_t qs[4] = {q.x, q.y, q.z, q.w}, ks[4] = {k.x, k.y, k.z, k.w};
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        add(sums, bf16(xs[i] & 0xffff), bf16(keys[i] & 0xffff), bf16(qs[i] & 0xffff),
-            bf16(ks[i] & 0xffff));
-        add(sums, bf16(xs[i] >> 16), bf16(keys[i] >> 16), bf16(qs[i] >> 16), bf16(ks[i] >> 16));
+        add(sums, eng_bf16(xs[i] & 0xffff), eng_bf16(keys[i] & 0xffff), eng_bf16(qs[i] & 0xffff),
+            eng_bf16(ks[i] & 0xffff));
+        add(sums, eng_bf16(xs[i] >> 16), eng_bf16(keys[i] >> 16), eng_bf16(qs[i] >> 16),
+            eng_bf16(ks[i] >> 16));
     }
 }
 
 static __device__ __forceinline__ uint32_t written(uint32_t x, uint32_t value, float gate)
 {
-    uint32_t low = rounded(bf16(x & 0xffff) + gate * bf16(value & 0xffff));
-    uint32_t high = rounded(bf16(x >> 16) + gate * bf16(value >> 16));
-    return low | high << 16;
+    return eng_bf16_pair(eng_bf16(x & 0xffff) + gate * eng_bf16(value & 0xffff),
+                         eng_bf16(x >> 16) + gate * eng_bf16(value >> 16));
 }
 
 /* hidden in multiples of 8, at most THREADS * HELD * 8, all buffers 16-byte aligned. */
@@ -163,11 +153,13 @@ __global__ void __launch_bounds__(THREADS)
     Block block = block_of(problem, args);
     Sums sums = {0, 0, 0};
     for (int i = (int)threadIdx.x; i < problem.hidden; i += THREADS)
-        add(&sums, bf16(block.x[i]), bf16(block.key[i]), bf16(block.q[i]), bf16(block.k[i]));
+        add(&sums, eng_bf16(block.x[i]), eng_bf16(block.key[i]), eng_bf16(block.q[i]),
+            eng_bf16(block.k[i]));
     float gate = finish(problem, args, block, sums);
     for (int i = (int)threadIdx.x; i < problem.hidden; i += THREADS)
         block.out[i] =
-            block.dead ? block.x[i] : rounded(bf16(block.x[i]) + gate * bf16(block.value[i]));
+            block.dead ? block.x[i]
+                       : eng_bf16_rounded(eng_bf16(block.x[i]) + gate * eng_bf16(block.value[i]));
 }
 
 static bool fits_held(const EngGateProblem *problem, const EngGateArgs *args)

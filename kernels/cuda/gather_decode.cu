@@ -7,10 +7,9 @@
  */
 #include "kernels/cuda/device.h"
 
-#include <cuda_bf16.h>
-#include <cuda_fp8.h>
 #include <string.h>
 
+#include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/errors.cuh"
 #include "kernels/cuda/ptx.cuh"
 
@@ -44,18 +43,6 @@ static __host__ __device__ constexpr int size_of(int out)
     return out == ENG_F32 ? 4 : out == ENG_BF16 ? 2 : 1;
 }
 
-static __device__ __forceinline__ float e8m0(uint8_t byte)
-{
-    /* 0 is the subnormal 2^-127, 255 NaN: neither is a plain shift. */
-    uint32_t bits = byte == 0 ? 0x00400000u : byte == 255 ? 0x7fc00000u : (uint32_t)byte << 23;
-    return __uint_as_float(bits);
-}
-
-static __device__ __forceinline__ float bf16(uint16_t bits)
-{
-    return __uint_as_float((uint32_t)bits << 16);
-}
-
 template <int CODING, int BYTES>
 static __device__ __forceinline__ void decode(const uint8_t *bytes, float scale, float *values)
 {
@@ -66,7 +53,7 @@ static __device__ __forceinline__ void decode(const uint8_t *bytes, float scale,
     } else if (CODING == CODING_BF16) {
 #pragma unroll
         for (int i = 0; i < BYTES / 2; i++)
-            values[i] = bf16((uint16_t)(bytes[2 * i] | bytes[2 * i + 1] << 8));
+            values[i] = eng_bf16((uint32_t)(bytes[2 * i] | bytes[2 * i + 1] << 8));
     } else if (CODING == CODING_F32) {
         memcpy(values, bytes, BYTES);
     } else {
@@ -106,9 +93,10 @@ template <int CODING>
 static __device__ __forceinline__ float scale_at(const GatherJob &job, uint64_t row, uint32_t at)
 {
     const uint8_t *scales = job.scales + row * job.scale_stride;
-    if (CODING == CODING_FP8) return e8m0(eng_load_once<uint8_t>(scales + at / ENG_SCALE_GROUP));
+    if (CODING == CODING_FP8)
+        return eng_e8m0(eng_load_once<uint8_t>(scales + at / ENG_SCALE_GROUP));
     if (CODING == CODING_INT4)
-        return bf16(eng_load_once<uint16_t>(scales + 2 * (at / ENG_SCALE_GROUP)));
+        return eng_bf16(eng_load_once<uint16_t>(scales + 2 * (at / ENG_SCALE_GROUP)));
     return 1.0f;
 }
 
@@ -127,6 +115,7 @@ static __device__ __forceinline__ void finish(const GatherJob &job, uint32_t slo
 
 static __device__ __forceinline__ uint64_t row_at(const GatherJob &job, uint32_t slot)
 {
+    if (!job.rows) return slot;
     uint32_t token = slot / job.columns, column = slot % job.columns;
     return (uint64_t)job.rows[token * job.row_stride + column];
 }
@@ -283,7 +272,9 @@ static EngStatus cut(EngCudaGrid grid, GatherJob *job, unsigned *blocks, EngErr 
     if (status) return status;
     job->row_tile = grid.row_tile > 0 ? (uint32_t)grid.row_tile : job->slots <= 4096 ? 2 : 16;
     unsigned tiles = (job->slots + job->row_tile - 1) / job->row_tile;
-    *blocks = grid.blocks > 0 ? (unsigned)grid.blocks : (unsigned)processors * 16;
+    *blocks = grid.blocks > 0                     ? (unsigned)grid.blocks
+              : grid.blocks == ENG_CUDA_HALF_GRID ? (unsigned)processors * 8
+                                                  : (unsigned)processors * 16;
     if (*blocks > tiles) *blocks = tiles;
     return ENG_OK;
 }

@@ -63,6 +63,33 @@ EngStatus eng_cuda_gather(const EngGatherProblem *problem, const EngGatherArgs *
     return no_device(err);
 }
 
+EngStatus eng_cuda_staged_create(const EngGatherProblem *problem, EngCudaStaged **staged,
+                                 EngErr *err)
+{
+    (void)problem;
+    *staged = NULL;
+    return no_device(err);
+}
+
+void eng_cuda_staged_destroy(EngCudaStaged *staged)
+{
+    (void)staged;
+}
+
+EngStatus eng_cuda_staged_pack(EngCudaStaged *staged, const int64_t *rows, int64_t row_stride,
+                               EngErr *err)
+{
+    (void)staged, (void)rows, (void)row_stride;
+    return no_device(err);
+}
+
+EngStatus eng_cuda_staged_send(EngCudaStaged *staged, const EngGatherArgs *args, EngCudaGrid grid,
+                               EngCudaStream *stream, EngErr *err)
+{
+    (void)staged, (void)args, (void)grid, (void)stream;
+    return no_device(err);
+}
+
 EngStatus eng_cuda_gate(const EngGateProblem *problem, const EngGateArgs *args,
                         EngCudaStream *stream, EngErr *err)
 {
@@ -174,6 +201,11 @@ EngStatus eng_cuda_settle(EngCudaStream *stream, EngErr *err)
 {
     (void)stream;
     return no_device(err);
+}
+
+bool eng_cuda_used(void)
+{
+    return false;
 }
 
 bool eng_cuda_hurries(void)

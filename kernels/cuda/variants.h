@@ -11,6 +11,13 @@ EngStatus eng_cuda_variant_supports(const EngProblem *problem, EngErr *why);
 /* Not in a measured window or a capture: an address that was good outside is good there. */
 EngStatus eng_cuda_variant_reachable(const void *at, const char *what, EngErr *err);
 
+/* cuda.c: of every gather, and the tunable "tile". */
+void eng_cuda_gather_cost(const EngProblem *problem, EngCost *cost);
+extern const EngTunable eng_cuda_gather_tile[];
+
+/* staged.c */
+extern const EngKernel eng_cuda_gather_staged;
+
 /* project.c */
 extern const EngKernel eng_cuda_project_mma, eng_cuda_project_blas;
 

@@ -5,7 +5,8 @@
  * defined. Loads and stores need no wrapper: such sources are compiled with -fsanitize=thread, and
  * hooks.cpp receives every access. Not modelled: spin waits between blocks, partial-mask
  * collectives as an order of memory accesses (only a __syncwarp of all live lanes orders), the
- * legacy default stream, TMA, mbarrier, wgmma, cooperative groups.
+ * legacy default stream, TMA, mbarrier, wgmma, cooperative groups. Not seen: what a call of memcpy
+ * touches whose size is not known when it is compiled.
  */
 #ifndef ENG_TESTS_SIMT_SIMT_H
 #define ENG_TESTS_SIMT_SIMT_H

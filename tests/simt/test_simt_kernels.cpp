@@ -237,7 +237,8 @@ void test_gather_production(void **)
 /* Widths that force narrow loads, layers of a hash output, and every way to cut the work. */
 void test_gather_shapes(void **)
 {
-    static const EngCudaGrid grids[] = {{1, 1}, {2, 3}, {3, 1000}, {16, 2}, {64, 1}};
+    static const EngCudaGrid grids[] = {{1, 1},  {2, 3},  {3, 1000},
+                                        {16, 2}, {64, 1}, {2, ENG_CUDA_HALF_GRID}};
     int number = 0;
     for_formats([&](EngRowFormat format, EngDtype out) {
         for (int dims : {32, 64, 96, 160}) {

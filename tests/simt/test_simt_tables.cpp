@@ -1,6 +1,6 @@
 /* Table content made by kernels is that of the host, also at the end of a layer of true size
- * (384,006,168 rows, 94.4 GiB, of which pages exist where they are written); and histograms, whose
- * counts are the host's.
+ * (384,006,168 rows, 94.4 GiB, of which pages exist where they are written); gathers that the host
+ * packs rows for; and histograms, whose counts are the host's.
  */
 #include "helpers.hpp"
 
@@ -177,6 +177,141 @@ void test_fill_refuses(void **)
     eng_cuda_stream_destroy(stream);
 }
 
+/* ---- staged copies ---- */
+
+struct HostTable {
+    EngTable table;
+    std::vector<uint8_t> values, scales;
+};
+
+HostTable random_table(EngRng *rng, EngRowFormat format, int row_dims, int64_t rows)
+{
+    HostTable t;
+    t.values.resize((size_t)rows * eng_row_stride_bytes(format, row_dims));
+    t.scales.resize((size_t)rows * eng_row_scale_bytes(format, row_dims));
+    for (uint8_t &byte : t.values) byte = (uint8_t)eng_rng_u64(rng);
+    for (uint8_t &byte : t.scales) byte = (uint8_t)eng_rng_u64(rng);
+    t.table = {format, row_dims, rows, t.values.data(),
+               t.scales.empty() ? nullptr : t.scales.data()};
+    return t;
+}
+
+/* Into the stream, or by a graph that is waited for, since the next pack cannot. */
+void send(EngCudaStaged *staged, const EngGatherArgs &args, bool captured, EngCudaStream *stream)
+{
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    if (!captured) return ok(eng_cuda_staged_send(staged, &args, {0, 0}, stream, &g_err));
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+    ok(eng_cuda_staged_send(staged, &args, {2, ENG_CUDA_HALF_GRID}, stream, &g_err));
+    assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+    cudaGraphInstantiate(&exec, graph, 0);
+    cudaGraphLaunch(exec, stream);
+    ok(eng_cuda_wait(stream, &g_err));
+    cudaGraphExecDestroy(exec), cudaGraphDestroy(graph);
+}
+
+/* Batch after batch without a wait between them: the host may not pack over what is still being
+ * copied. */
+void check_staged(EngRowFormat format, EngDtype out_type, int number)
+{
+    const int columns = 5, dims = 64;
+    const int64_t tokens = 7, stride = 9, n_rows = 41;
+    EngRng rng;
+    eng_rng_seed(&rng, (uint64_t)number);
+    HostTable host = random_table(&rng, format, dims, n_rows);
+    EngCudaStream *stream = fresh_device(number);
+    EngCudaStaged *staged;
+    EngGatherProblem problem = {host.table, columns, tokens, out_type};
+    ok(eng_cuda_staged_create(&problem, &staged, &g_err));
+    size_t n = (size_t)(tokens * columns) * dims, bytes = eng_dtype_bytes(out_type, n);
+    std::vector<uint8_t> want[3], want_scales[3];
+    uint8_t *out[3], *out_scales[3];
+    for (int batch = 0; batch < 3; batch++) {
+        std::vector<int64_t> rows((size_t)(tokens * stride));
+        for (int64_t &row : rows) row = (int64_t)eng_rng_below(&rng, n_rows);
+        want[batch].resize(bytes), want_scales[batch].resize(n / 32);
+        EngGatherArgs args = {rows.data(), stride, want[batch].data(), want_scales[batch].data()};
+        eng_ref_gather(&problem, &args);
+        out[batch] = static_cast<uint8_t *>(allocate(bytes));
+        out_scales[batch] = static_cast<uint8_t *>(allocate(n / 32));
+        args = {nullptr, 0, out[batch], out_scales[batch]};
+        ok(eng_cuda_staged_pack(staged, rows.data(), stride, &g_err));
+        send(staged, args, batch == 1, stream);
+    }
+    ok(eng_cuda_wait(stream, &g_err));
+    for (int batch = 0; batch < 3; batch++) {
+        EngComparison residual;
+        eng_compare_bits(&residual, out_type, download(out[batch], bytes).data(),
+                         want[batch].data(), (int64_t)n);
+        assert_residual(residual, eng_row_format_name(format));
+        if (out_type == ENG_FP8)
+            assert_memory_equal(download(out_scales[batch], n / 32).data(),
+                                want_scales[batch].data(), n / 32);
+    }
+    no_faults("staged");
+    eng_cuda_staged_destroy(staged);
+    eng_cuda_stream_destroy(stream);
+}
+
+void test_staged(void **)
+{
+    int number = 0;
+    for (int round = 0; round < 4; round++)
+        for (int format = 0; format < ENG_ROW_FORMAT_COUNT; format++)
+            for (EngDtype out : {ENG_BF16, ENG_F32, ENG_FP8})
+                if (out != ENG_FP8 || eng_row_is_fp8((EngRowFormat)format))
+                    check_staged((EngRowFormat)format, out, number++);
+}
+
+void test_staged_refuses(void **)
+{
+    EngCudaStaged *staged = nullptr;
+    fresh_device(1);
+    EngGatherProblem problem = {new_table(ENG_ROW_FP8, 64, 9), 2, 2, ENG_BF16};
+    assert_int_equal(eng_cuda_staged_create(&problem, &staged, &g_err), ENG_UNSUPPORTED);
+    assert_null(staged);
+    no_faults("refusals");
+}
+
+/* Gathers of the registry: from device memory, and from pinned memory as it lies or packed. */
+void test_gather_variants(void **)
+{
+    const int columns = 3, dims = 64;
+    const int64_t tokens = 4;
+    EngRng rng;
+    eng_rng_seed(&rng, 9);
+    for (const char *name : {"cuda_decode", "cuda_background", "cuda_staged"})
+        for (int64_t stride : {3, 6}) {
+            HostTable host = random_table(&rng, ENG_ROW_FP8, dims, 23);
+            fresh_device(2);
+            void *pinned_values, *pinned_scales;
+            cudaHostAlloc(&pinned_values, host.values.size(), cudaHostAllocDefault);
+            cudaHostAlloc(&pinned_scales, host.scales.size(), cudaHostAllocDefault);
+            memcpy(pinned_values, host.values.data(), host.values.size());
+            memcpy(pinned_scales, host.scales.data(), host.scales.size());
+            std::vector<int64_t> rows((size_t)(tokens * stride));
+            for (int64_t &row : rows) row = (int64_t)eng_rng_below(&rng, 23);
+            size_t n = (size_t)(tokens * columns) * dims;
+            std::vector<uint16_t> want(n);
+            EngProblem problem = {};
+            EngArgs args = {};
+            problem.op = ENG_OP_GATHER;
+            problem.u.gather = {host.table, columns, tokens, ENG_BF16};
+            args.u.gather = {rows.data(), stride, want.data(), nullptr};
+            eng_ref_gather(&problem.u.gather, &args.u.gather);
+            problem.u.gather.table.values = static_cast<uint8_t *>(pinned_values);
+            problem.u.gather.table.scales = static_cast<uint8_t *>(pinned_scales);
+            void *out = allocate(2 * n);
+            args.u.gather = {upload(rows), stride, out, nullptr};
+            run_variant(ENG_OP_GATHER, name, problem, args);
+            EngComparison residual;
+            eng_compare_bits(&residual, ENG_BF16, download(static_cast<uint16_t *>(out), n).data(),
+                             want.data(), (int64_t)n);
+            assert_residual(residual, name);
+        }
+}
+
 /* ---- histograms ---- */
 
 /* The host's: bench/experiments/support.h. */
@@ -254,9 +389,15 @@ void test_edges_out_of_reach(void **)
 int main(void)
 {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(test_fill_formats), cmocka_unit_test(test_fill_keeps_to_its_rows),
-        cmocka_unit_test(test_true_size),    cmocka_unit_test(test_fill_refuses),
-        cmocka_unit_test(test_histograms),   cmocka_unit_test(test_edges_out_of_reach),
+        cmocka_unit_test(test_fill_formats),
+        cmocka_unit_test(test_fill_keeps_to_its_rows),
+        cmocka_unit_test(test_true_size),
+        cmocka_unit_test(test_fill_refuses),
+        cmocka_unit_test(test_staged),
+        cmocka_unit_test(test_staged_refuses),
+        cmocka_unit_test(test_gather_variants),
+        cmocka_unit_test(test_histograms),
+        cmocka_unit_test(test_edges_out_of_reach),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
