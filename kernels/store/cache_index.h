@@ -96,19 +96,24 @@ static inline uint64_t eng_cache_first_order(int ways)
 
 #define ENG_CACHE_WAITS (1u << 31) /* of a tag, direct only */
 
+/* Of a row whose place is known; hits are for the caller to count. */
+static inline EngCacheAnswer eng_cache_ask_tag(EngCacheIndex *index, uint64_t place, int64_t row)
+{
+    uint32_t *tag = index->records + place, want = (uint32_t)row + 1, held = *tag;
+    if (held == want) return ENG_CACHE_HIT;
+    if (held == (want | ENG_CACHE_WAITS)) return ENG_CACHE_WAITING;
+    index->misses++;
+    index->evictions += held != 0;
+    *tag = want | ENG_CACHE_WAITS;
+    return ENG_CACHE_MISS;
+}
+
 static inline int64_t eng_cache_ask_place(EngCacheIndex *index, int64_t row, EngCacheAnswer *answer)
 {
     uint64_t place;
-    uint32_t *tag = eng_cache_record(index, row, 1, &place), want = (uint32_t)row + 1;
-    if ((*tag & ~ENG_CACHE_WAITS) == want) {
-        index->hits++;
-        *answer = *tag & ENG_CACHE_WAITS ? ENG_CACHE_WAITING : ENG_CACHE_HIT;
-    } else {
-        index->misses++;
-        index->evictions += *tag != 0;
-        *tag = want | ENG_CACHE_WAITS;
-        *answer = ENG_CACHE_MISS;
-    }
+    eng_cache_record(index, row, 1, &place);
+    *answer = eng_cache_ask_tag(index, place, row);
+    index->hits += *answer != ENG_CACHE_MISS;
     return (int64_t)place;
 }
 

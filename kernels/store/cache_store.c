@@ -15,9 +15,9 @@
 #include "kernels/store/memory.h"
 #include "kernels/store/pages.h"
 
-#define TAG_AHEAD   16 /* rows between asking for an index line and reading it */
-#define NODE_AHEAD  8
-#define RECORD_UNIT 16
+#define TAG_AHEAD  16 /* rows between asking for an index line and reading it */
+#define NODE_AHEAD 8
+#define HUGE_FROM  ((size_t)1 << 20) /* bytes that are worth large pages */
 
 typedef struct Late {
     int64_t from, to; /* slots of the destination */
@@ -28,9 +28,8 @@ typedef struct CacheStore {
     EngStore *inner;
     EngCacheIndex index;
     EngRowSizes sizes;
-    EngPages records; /* [capacity] rows, scales behind values: a hit goes to one page, not two */
-    size_t record_bytes;
-    uint32_t *filler; /* [capacity] of slots that wait: which miss of the batch fills them */
+    EngPages values, scales; /* [capacity] rows as in a table: scales together stay near */
+    uint32_t *filler;        /* [capacity] of slots that wait: which miss of the batch fills them */
     int64_t room;
     int64_t *miss_rows, *miss_to; /* [room] as read() of the inner store takes them */
     int64_t *miss_slots;          /* [room] of the cache */
@@ -76,35 +75,16 @@ static EngStatus make_room(CacheStore *store, int64_t n, EngErr *err)
     return status;
 }
 
-static uint8_t *record_of(const CacheStore *store, int64_t slot)
-{
-    return store->records.bytes + (size_t)slot * store->record_bytes;
-}
-
-static void prefetch_record(const CacheStore *store, int64_t slot)
-{
-    const uint8_t *record = record_of(store, slot);
-    size_t bytes = store->sizes.value + store->sizes.scale;
-    for (size_t i = 0; i < bytes; i += ENG_COPY_LINE) __builtin_prefetch(record + i);
-    __builtin_prefetch(record + bytes - 1);
-}
-
 static void copy_out(const CacheStore *store, int64_t slot, const EngRowsOut *out, int64_t to)
 {
-    const uint8_t *record = record_of(store, slot);
-    const EngRowSizes *sizes = &store->sizes;
-    memcpy(out->values + (size_t)to * sizes->stride, record, sizes->value);
-    if (sizes->scale)
-        memcpy(out->scales + (size_t)to * sizes->scale, record + sizes->value, sizes->scale);
+    eng_copy_row(&store->sizes, out->values, out->scales, to, store->values.bytes,
+                 store->scales.bytes, slot);
 }
 
 static void copy_in(CacheStore *store, int64_t slot, const EngRowsOut *out, int64_t from)
 {
-    uint8_t *record = record_of(store, slot);
-    const EngRowSizes *sizes = &store->sizes;
-    memcpy(record, out->values + (size_t)from * sizes->stride, sizes->value);
-    if (sizes->scale)
-        memcpy(record + sizes->value, out->scales + (size_t)from * sizes->scale, sizes->scale);
+    eng_copy_row(&store->sizes, store->values.bytes, store->scales.bytes, slot, out->values,
+                 out->scales, from);
 }
 
 /* Asks the index for row i of the batch; a row that is there is asked of memory, and its slot kept
@@ -113,7 +93,7 @@ static inline int64_t take_answer(CacheStore *store, Walk *w, int64_t row, int64
                                   EngCacheAnswer answer)
 {
     if (answer == ENG_CACHE_HIT) {
-        prefetch_record(store, slot);
+        eng_prefetch_row(&store->sizes, store->values.bytes, store->scales.bytes, slot);
         return slot;
     }
     if (answer == ENG_CACHE_WAITING) {
@@ -151,12 +131,39 @@ static inline __attribute__((always_inline)) Walk walk_ways(CacheStore *store, c
     return w;
 }
 
+/* The same for sets of one place: its number is computed once, when its tag is asked of memory. */
+static Walk walk_places(CacheStore *store, const int64_t *rows, const int64_t *slots, int64_t n,
+                        const EngRowsOut *out)
+{
+    enum { AHEAD = ENG_COPY_AHEAD, RING = 2 * AHEAD };
+    Walk w = {0};
+    int64_t places[RING]; /* of row i from asking for its tag until its copy; -1: nothing to copy */
+    EngCacheIndex *index = &store->index;
+    int64_t misses = index->misses;
+    for (int64_t i = -AHEAD; i < n + AHEAD; i++) {
+        int64_t copy = i - AHEAD, ahead = i + AHEAD;
+        uint64_t place;
+        if (copy >= 0 && places[copy % RING] >= 0)
+            copy_out(store, places[copy % RING], out, slots ? slots[copy] : copy);
+        if (ahead < n) {
+            __builtin_prefetch(eng_cache_record(index, rows[ahead], 1, &place), 1);
+            places[ahead % RING] = (int64_t)place;
+        }
+        if (i < 0 || i >= n) continue;
+        int64_t *mine = &places[i % RING];
+        EngCacheAnswer answer = eng_cache_ask_tag(index, (uint64_t)*mine, rows[i]);
+        *mine = take_answer(store, &w, rows[i], slots ? slots[i] : i, *mine, answer);
+    }
+    index->hits += n - (index->misses - misses);
+    return w;
+}
+
 static Walk walk(CacheStore *store, const int64_t *rows, const int64_t *slots, int64_t n,
                  const EngRowsOut *out)
 {
     switch (store->index.ways) {
     case 1:
-        return walk_ways(store, rows, slots, n, out, 1);
+        return walk_places(store, rows, slots, n, out);
     case 2:
         return walk_ways(store, rows, slots, n, out, 2);
     case 4:
@@ -215,9 +222,10 @@ static void stats(const EngStore *base, EngStoreStats *out)
     out->hits += store->index.hits;
     out->misses += store->index.misses;
     out->evictions += store->index.evictions;
-    out->memory_bytes += (int64_t)(store->records.n + eng_cache_index_bytes(&store->index) +
-                                   (size_t)store->index.capacity * sizeof *store->filler +
-                                   (size_t)store->room * (3 * sizeof(int64_t) + sizeof(Late)));
+    out->memory_bytes +=
+        (int64_t)(store->values.n + store->scales.n + eng_cache_index_bytes(&store->index) +
+                  (size_t)store->index.capacity * sizeof *store->filler +
+                  (size_t)store->room * (3 * sizeof(int64_t) + sizeof(Late)));
 }
 
 static void reset_stats(EngStore *base)
@@ -234,7 +242,8 @@ static void free_cache(CacheStore *store)
     drop_room(store);
     eng_cache_index_fini(&store->index);
     eng_free(store->filler);
-    eng_pages_unmap(&store->records);
+    eng_pages_unmap(&store->values);
+    eng_pages_unmap(&store->scales);
     eng_free(store);
 }
 
@@ -259,15 +268,22 @@ static const EngStoreOps g_ops = {
     .destroy = destroy,
 };
 
+static EngStatus map_part(EngPages *pages, size_t rows, size_t row_bytes, EngErr *err)
+{
+    size_t bytes;
+    if (!row_bytes) return ENG_OK;
+    if (!eng_mul_size(rows, row_bytes, &bytes))
+        return ENG_FAIL(err, ENG_NO_MEMORY, "a cache of %zu rows does not fit memory", rows);
+    EngStatus status = eng_memory_check(bytes, "cache", err);
+    EngPageKind kind = bytes < HUGE_FROM ? ENG_PAGES_SMALL : ENG_PAGES_HUGE;
+    return status ? status : eng_pages_map(pages, bytes, kind, err);
+}
+
 static EngStatus map_rows(CacheStore *store, EngErr *err)
 {
-    size_t n = (size_t)store->index.capacity, bytes;
-    store->record_bytes =
-        (store->sizes.value + store->sizes.scale + RECORD_UNIT - 1) / RECORD_UNIT * RECORD_UNIT;
-    if (!eng_mul_size(n, store->record_bytes, &bytes))
-        return ENG_FAIL(err, ENG_NO_MEMORY, "a cache of %zu rows does not fit memory", n);
-    EngStatus status = eng_memory_check(bytes, "cache", err);
-    if (!status) status = eng_pages_map(&store->records, bytes, ENG_PAGES_HUGE, err);
+    size_t n = (size_t)store->index.capacity;
+    EngStatus status = map_part(&store->values, n, store->sizes.stride, err);
+    if (!status) status = map_part(&store->scales, n, store->sizes.scale, err);
     if (!status)
         status = eng_alloc_or((void **)&store->filler, n, sizeof *store->filler, "cache", err);
     return status;
