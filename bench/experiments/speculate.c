@@ -25,6 +25,10 @@
 #define EST_NS_PER_ROW 2000.0
 #define MAX_SEQUENCES  256
 #define SEED_ACCEPTED  0x6163636570742d70u
+/* Other tokens of the text, for rejected drafts and for guesses behind them: primes, so that they
+ * lie apart and are seldom the same. */
+#define SCATTER_DRAFT 7919
+#define SCATTER_GUESS 104729
 
 static const EngAxisDef g_axes[] = {
     {"sequences", ENG_AXIS_INT, "1", "", 1, MAX_SEQUENCES, NULL, "sequences of a step"},
@@ -197,9 +201,10 @@ static EngStatus submit(State *state, int64_t pass, int64_t asked, EngErr *err)
     int64_t n = state->draft + 1;
     for (int64_t s = 0; s < state->sequences; s++) {
         eng_step_take_text(step, s, window->at[s]);
+        int64_t scatter = window->gained[s] ? SCATTER_DRAFT : SCATTER_GUESS;
         for (int64_t j = window->gained[s]; j < n; j++)
             step->tokens[s * n + j] =
-                step->windows.stream[(window->at[s] + j) * 7919 % state->known];
+                step->windows.stream[(window->at[s] + j) * scatter % state->known];
     }
     eng_step_keep_ids(step, pass * step->spec.chunk, step->tokens, step->spec.chunk);
     return asked ? eng_step_submit_rest(step, pass, err) : eng_step_submit(step, pass, err);

@@ -12,7 +12,7 @@ SELECT group_concat(part, ' ') || ' Pays and costs mean that the 95 % interval o
 FROM (SELECT upper(substr(series, 1, 1)) || substr(series, 2) || ': ' || CASE
         WHEN pays_from IS NULL AND costs_to IS NULL THEN printf('no difference up to %.0f %% of duplicates.', most)
         WHEN pays_from IS NULL THEN printf('it does not pay up to %.0f %% of duplicates, and a batch takes up to %.2f times as long.', most, 1 / worst)
-        ELSE coalesce(printf('it costs up to %.0f %% of duplicates and ', costs_to), 'it ') || printf('pays from %.0f %% on', pays_from)
+        ELSE CASE WHEN costs_to >= 0.5 THEN printf('it costs up to %.0f %% of duplicates and ', costs_to) WHEN costs_to >= 0 THEN 'it costs without duplicates and ' ELSE 'it ' END || printf('pays from %.0f %% on', pays_from)
             || coalesce((SELECT ' (' || group_concat(printf('%s, %s-grams: %s tokens', corpus, iif(orders = '2-2', '2', '2 to 4'), tokens), '; ') || ')'
                 FROM (SELECT * FROM grown g WHERE g.series = s.series ORDER BY orders DESC, corpus)), '') || printf(', %.3g times as fast at best.', best)
         END AS part
