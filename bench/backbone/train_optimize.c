@@ -59,6 +59,7 @@ static EngTrainRule rule_of(const EngTrainConfig *c, const EngTensor *tensor)
 static EngProblem sinkhorn_of(const EngTrainConfig *c, int64_t rows, int64_t dims, int64_t touched)
 {
     EngProblem p = {.op = ENG_OP_SINKHORN, .threads = 1};
+    if (touched > rows) touched = rows;
     p.u.sinkhorn = (EngSinkhornProblem){.rows = rows,
                                         .row_dims = (int)dims,
                                         .max_touched = touched,
