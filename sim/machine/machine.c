@@ -40,6 +40,10 @@ static const struct {
     [ENG_TIER_RENT] = {"rent", ENG_DIM_USD_PER_H, "3USD/h"},
     [ENG_TIER_UNIT_PRICE] = {"unit_price", ENG_DIM_USD, "1500USD"},
     [ENG_TIER_BYTE_PRICE] = {"byte_price", ENG_DIM_USD_PER_GB, "11USD/GB"},
+    [ENG_TIER_COPY_BANDWIDTH] = {"copy_bandwidth", ENG_DIM_BYTES_PER_S, "40GB/s"},
+    [ENG_TIER_FETCH_SLOWDOWN] = {"fetch_slowdown", ENG_DIM_RATIO, "10%"},
+    [ENG_TIER_COMPUTE_SLOWDOWN] = {"compute_slowdown", ENG_DIM_RATIO, "10%"},
+    [ENG_TIER_FLOPS] = {"flops", ENG_DIM_FLOPS, "900GFLOP/s"},
 };
 
 const char *eng_tier_field_name(EngTierField field)
@@ -50,9 +54,10 @@ const char *eng_tier_field_name(EngTierField field)
 const char *eng_tier_field_unit(EngTierField field)
 {
     static const char *const units[ENG_DIM_KINDS] = {
-        [ENG_DIM_BYTES] = "B",  [ENG_DIM_BYTES_PER_S] = "B/s", [ENG_DIM_SECONDS] = "s",
-        [ENG_DIM_PER_S] = "/s", [ENG_DIM_COUNT] = "",          [ENG_DIM_RATIO] = "",
-        [ENG_DIM_USD] = "USD",  [ENG_DIM_USD_PER_H] = "USD/h", [ENG_DIM_USD_PER_GB] = "USD/B"};
+        [ENG_DIM_BYTES] = "B",     [ENG_DIM_BYTES_PER_S] = "B/s", [ENG_DIM_SECONDS] = "s",
+        [ENG_DIM_PER_S] = "/s",    [ENG_DIM_COUNT] = "",          [ENG_DIM_RATIO] = "",
+        [ENG_DIM_USD] = "USD",     [ENG_DIM_USD_PER_H] = "USD/h", [ENG_DIM_USD_PER_GB] = "USD/B",
+        [ENG_DIM_FLOPS] = "FLOP/s"};
     return (unsigned)field < ENG_TIER_FIELD_COUNT ? units[g_fields[field].dimension] : "";
 }
 

@@ -41,6 +41,8 @@ static const struct {
     {"USD", ENG_DIM_USD, 1},
     {"USD/h", ENG_DIM_USD_PER_H, 1},
     {"USD/GB", ENG_DIM_USD_PER_GB, 1e-9},
+    {"GFLOP/s", ENG_DIM_FLOPS, 1e9},
+    {"TFLOP/s", ENG_DIM_FLOPS, 1e12},
 };
 
 #define N_UNITS (sizeof g_units / sizeof *g_units)

@@ -16,6 +16,7 @@ typedef enum EngDimension {
     ENG_DIM_USD,         /* USD */
     ENG_DIM_USD_PER_H,   /* USD/h */
     ENG_DIM_USD_PER_GB,  /* USD/GB */
+    ENG_DIM_FLOPS,       /* GFLOP/s TFLOP/s */
     ENG_DIM_KINDS
 } EngDimension;
 
