@@ -63,8 +63,7 @@ static EngStatus read_cache(const EngPoint *point, EngStoreSpec *spec, EngErr *w
         .rows = eng_point_int(point, "cache_rows"),
         .ways = (int)eng_point_int(point, "ways")};
     if (spec->cache.ways & (spec->cache.ways - 1))
-        return ENG_FAIL(why, ENG_UNSUPPORTED, "ways: %d, 2, 4, 8 or 16 are possible",
-                        spec->cache.ways);
+        return ENG_FAIL(why, ENG_UNSUPPORTED, "ways: %d is none of 2, 4, 8, 16", spec->cache.ways);
     return ENG_OK;
 }
 

@@ -137,7 +137,7 @@ static void test_refusals(void **unused)
     refuse("no scales apart", "row_format", "int4", "scales", "memory");
     refuse("no blocks", "store", "uring", "block", "512");
     refuse("power of two", "io", "direct", "block", "1000");
-    refuse("3,", "policy", "ways", "ways", "3");
+    refuse("3 is none of", "policy", "ways", "ways", "3");
 }
 
 /* ---- cache ---- */
