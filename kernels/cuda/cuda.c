@@ -197,7 +197,16 @@ static const EngKernel gate_onepass = {
 };
 
 const EngKernel *const eng_cuda_kernels[] = {
-    &hash_reciprocal,        &gather_decode,        &gather_background,
-    &eng_cuda_gather_staged, &eng_cuda_project_mma, &eng_cuda_project_blas,
-    &gate_onepass,           &eng_cuda_conv_taps,   NULL, /* ends the list */
+    &hash_reciprocal,
+    &gather_decode,
+    &gather_background,
+    &eng_cuda_gather_staged,
+    &eng_cuda_project_mma,
+    &eng_cuda_project_blas,
+    &gate_onepass,
+    &eng_cuda_conv_taps,
+    &eng_cuda_back_gate_parts,
+    &eng_cuda_back_gather_sort,
+    &eng_cuda_sinkhorn_scales,
+    NULL,
 };

@@ -130,6 +130,34 @@ EngStatus eng_cuda_histogram(const float *values, int64_t tokens, int streams, c
 EngStatus eng_cuda_fill(const EngTable *table, int64_t first, int64_t rows, uint64_t seed,
                         const float *quantiles, EngCudaStream *stream, EngErr *err);
 
+/* ---- training: engram_facts section 7; f32, all pointers of args the device's ---- */
+
+/* Each holds its problem and room for what lies between its launches; one stream at a time. Results
+ * depend on the shapes alone: sums are made in one order on every device. */
+
+/* Up to 8 streams. */
+typedef struct EngCudaBackGate EngCudaBackGate;
+EngStatus eng_cuda_back_gate_create(const EngTrainGateProblem *problem, EngCudaBackGate **back,
+                                    EngErr *err);
+void eng_cuda_back_gate_destroy(EngCudaBackGate *back); /* accepts NULL */
+EngStatus eng_cuda_back_gate(const EngCudaBackGate *back, const EngBackGateArgs *args,
+                             EngCudaStream *stream, EngErr *err);
+
+typedef struct EngCudaBackGather EngCudaBackGather;
+EngStatus eng_cuda_back_gather_create(const EngBackGatherProblem *problem, EngCudaBackGather **back,
+                                      EngErr *err);
+void eng_cuda_back_gather_destroy(EngCudaBackGather *back); /* accepts NULL */
+EngStatus eng_cuda_back_gather(const EngCudaBackGather *back, const EngBackGatherArgs *args,
+                               EngCudaStream *stream, EngErr *err);
+
+/* Up to 1024 dims. The problem's bounds are the host's, and copied. */
+typedef struct EngCudaSinkhorn EngCudaSinkhorn;
+EngStatus eng_cuda_sinkhorn_create(const EngSinkhornProblem *problem, EngCudaSinkhorn **state,
+                                   EngErr *err);
+void eng_cuda_sinkhorn_destroy(EngCudaSinkhorn *state); /* accepts NULL */
+EngStatus eng_cuda_sinkhorn(const EngCudaSinkhorn *state, const EngSinkhornArgs *args,
+                            EngCudaStream *stream, EngErr *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -189,6 +189,66 @@ EngStatus eng_cuda_fill(const EngTable *table, int64_t first, int64_t rows, uint
     return no_device(err);
 }
 
+EngStatus eng_cuda_back_gate_create(const EngTrainGateProblem *problem, EngCudaBackGate **out,
+                                    EngErr *err)
+{
+    (void)problem;
+    *out = NULL;
+    return no_device(err);
+}
+
+void eng_cuda_back_gate_destroy(EngCudaBackGate *state)
+{
+    (void)state;
+}
+
+EngStatus eng_cuda_back_gate(const EngCudaBackGate *state, const EngBackGateArgs *args,
+                             EngCudaStream *stream, EngErr *err)
+{
+    (void)state, (void)args, (void)stream;
+    return no_device(err);
+}
+
+EngStatus eng_cuda_back_gather_create(const EngBackGatherProblem *problem, EngCudaBackGather **out,
+                                      EngErr *err)
+{
+    (void)problem;
+    *out = NULL;
+    return no_device(err);
+}
+
+void eng_cuda_back_gather_destroy(EngCudaBackGather *state)
+{
+    (void)state;
+}
+
+EngStatus eng_cuda_back_gather(const EngCudaBackGather *state, const EngBackGatherArgs *args,
+                               EngCudaStream *stream, EngErr *err)
+{
+    (void)state, (void)args, (void)stream;
+    return no_device(err);
+}
+
+EngStatus eng_cuda_sinkhorn_create(const EngSinkhornProblem *problem, EngCudaSinkhorn **out,
+                                   EngErr *err)
+{
+    (void)problem;
+    *out = NULL;
+    return no_device(err);
+}
+
+void eng_cuda_sinkhorn_destroy(EngCudaSinkhorn *state)
+{
+    (void)state;
+}
+
+EngStatus eng_cuda_sinkhorn(const EngCudaSinkhorn *state, const EngSinkhornArgs *args,
+                            EngCudaStream *stream, EngErr *err)
+{
+    (void)state, (void)args, (void)stream;
+    return no_device(err);
+}
+
 /* ---- queue.h ---- */
 
 EngStatus eng_cuda_main(EngCudaStream **stream, EngErr *err)

@@ -24,4 +24,8 @@ extern const EngKernel eng_cuda_project_mma, eng_cuda_project_blas;
 /* conv.c */
 extern const EngKernel eng_cuda_conv_taps;
 
+/* train.c */
+extern const EngKernel eng_cuda_back_gate_parts, eng_cuda_back_gather_sort,
+    eng_cuda_sinkhorn_scales;
+
 #endif
