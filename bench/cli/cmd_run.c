@@ -235,6 +235,14 @@ static void print_skips(const EngRunStatus *run)
     }
 }
 
+static bool lacks_only_device(const EngRunStatus *run)
+{
+    int lacking = 0;
+    for (int i = 0; i < run->n_skips; i++)
+        lacking += !strncmp(run->skips[i].reason, "no device", strlen("no device"));
+    return lacking && lacking == run->n_skips;
+}
+
 /* *code: the exit code that this run alone would give. */
 static EngStatus print_result(EngCli *cli, const EngRunResult *result, int *code, EngErr *err)
 {
@@ -276,7 +284,7 @@ static EngStatus print_result(EngCli *cli, const EngRunResult *result, int *code
         if (run.n_failures)
             *code = 2;
         else if (!run.total.measured)
-            *code = 5;
+            *code = lacks_only_device(&run) ? 77 : 5;
     }
     eng_db_close(db);
     eng_arena_destroy(arena);
@@ -293,7 +301,7 @@ static EngStatus run_sweeps(EngCli *cli, EngSweep *const *sweeps, int n, EngErr 
                              .argv = eng_cli_argv(cli),
                              .argc = eng_cli_argc(cli),
                              .interrupted = &g_interrupted};
-    int empty = 0, bad = 0;
+    int empty = 0, bad = 0, lacking = 0; /* runs without a point, with failures, for a device */
     EngTracer *tracer = eng_point_tracer_create(eng_cli_argv(cli), ENG_VERSION);
     if (!tracer) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a tracer");
     options.tracer = tracer;
@@ -311,13 +319,14 @@ static EngStatus run_sweeps(EngCli *cli, EngSweep *const *sweeps, int n, EngErr 
         if (!status) status = print_result(cli, &result, &code, err);
         bad += code == 2;
         empty += code == 5;
+        lacking += code == 77;
     }
     eng_db_close(options.db);
     eng_point_tracer_destroy(tracer);
     if (bad)
         eng_cli_exit_with(cli, 2);
-    else if (empty == n)
-        eng_cli_exit_with(cli, 5);
+    else if (empty + lacking == n)
+        eng_cli_exit_with(cli, lacking ? 77 : 5);
     return status;
 }
 

@@ -201,33 +201,51 @@ static EngStatus receive_all(Block *block, EngWorker *worker, Active **points, i
     return status;
 }
 
-/* A worker that died or hung: the point it was in fails, or all of them when it was in none. At
- * least one ends, so that broken segments of a block cannot go on without end. */
+/* A worker that died or hung: the point it was in fails, or all of them when it was in none, or
+ * nothing more when that point has ended before (an error of the device that stays). At least one
+ * ends, so that broken segments of a block cannot go on without end. */
 static EngStatus blame(Block *block, Active **points, int n, const char *how, EngErr *err)
 {
     char reason[256];
     EngStatus status = ENG_OK;
     snprintf(reason, sizeof reason, "worker ended with %s in %s", how,
              block->phase[0] ? block->phase : "start");
-    if (block->current >= 0 && points[block->current]->ended) block->current = -1;
+    if (block->current >= 0 && points[block->current]->ended) return ENG_OK;
     for (int i = 0; i < n && !status; i++)
         if (!points[i]->ended && (block->current < 0 || block->current == i))
             status = end_point(block, points[i], ENG_OUTCOME_FAILED, reason, err);
     return status;
 }
 
+/* What the device was like, "" where none was used; a clock that nobody told is null. */
+static void device_json(const EngDeviceNote *note, char *out, size_t size)
+{
+    char clocks[160];
+    out[0] = 0;
+    if (!note->used) return;
+    if (note->why_no_clocks[0])
+        snprintf(clocks, sizeof clocks, "null,\"why\":\"%s\"", note->why_no_clocks);
+    else
+        snprintf(clocks, sizeof clocks, "%d,\"memory_mhz\":%d,\"slow\":%llu", note->clocks.sm_mhz,
+                 note->clocks.memory_mhz, note->clocks.slow);
+    snprintf(out, size, ",\"device\":{\"floor_ns\":%.0f,\"l2_bytes\":%lld,\"sm_mhz\":%s}",
+             note->floor_ns, (long long)note->l2_bytes, clocks);
+}
+
 /* How the worker sampled joins the evidence, a JSON object. */
 static void add_note(const EngWorkerNote *note, char *evidence, size_t size)
 {
+    char device[256];
+    device_json(&note->device, device, sizeof device);
     size_t used = strlen(evidence);
     if (used < 3) return; /* "{}": it did not fit */
     int n = snprintf(evidence + used - 1, size - used + 1,
                      ",\"sampling\":{\"clock_step_ns\":%lld,\"empty_window_ns\":%lld,"
                      "\"sample_ns\":%lld,\"flush_bytes\":%lld,\"warmed_up\":%d,"
-                     "\"unstable\":%d,\"cpu\":%d,\"numa_node\":%d}}",
+                     "\"unstable\":%d,\"cpu\":%d,\"numa_node\":%d%s}}",
                      (long long)note->timer.step_ns, (long long)note->timer.empty_ns,
                      (long long)note->length_ns, (long long)note->flush_bytes, note->points,
-                     note->unstable, note->cpu, note->node);
+                     note->unstable, note->cpu, note->node, device);
     if (n < 0 || (size_t)n > size - used) snprintf(evidence + used - 1, 2, "}");
 }
 
@@ -299,15 +317,21 @@ const char *eng_judging_clock(const EngExperiment *experiment)
     return NULL;
 }
 
-/* The fastest of the roof family of one shape, with the medians of all that were tried. */
-static EngStatus store_roof(Block *block, int shape, const char *clock, EngErr *err)
+static bool same_limit(const EngPlanPoint *a, const EngPlanPoint *b)
+{
+    return a->shape == b->shape && !strcmp(a->backend, b->backend);
+}
+
+/* The fastest of the roof family of one shape and backend, with the medians of all that were tried.
+ */
+static EngStatus store_roof(Block *block, const EngPlanPoint *of, const char *clock, EngErr *err)
 {
     const Active *best = NULL;
     double best_ns = INFINITY;
     json_t *family = json_array();
     for (int i = 0; i < block->n_active; i++) {
         Active *a = &block->active[i];
-        if (!a->ledger->plan->is_roof || a->ledger->plan->shape != shape || !a->n_times) continue;
+        if (!a->ledger->plan->is_roof || !same_limit(a->ledger->plan, of) || !a->n_times) continue;
         double *times = strcmp(clock, "cpu") ? a->wall_ns : a->cpu_ns;
         EngMedian m = eng_median_in_place(times, (size_t)a->n_times);
         json_array_append_new(family, json_pack("{s:s, s:f}", "variant", a->ledger->plan->variant,
@@ -335,10 +359,10 @@ static EngStatus store_roofs(Block *block, EngErr *err)
     const char *clock = eng_judging_clock(block->ledger->experiment);
     EngStatus status = ENG_OK;
     for (int i = 0; clock && i < block->n_active && !status; i++) {
-        int shape = block->active[i].ledger->plan->shape;
+        const EngPlanPoint *of = block->active[i].ledger->plan;
         bool first = true;
-        for (int k = 0; k < i; k++) first = first && block->active[k].ledger->plan->shape != shape;
-        if (first) status = store_roof(block, shape, clock, err);
+        for (int k = 0; k < i; k++) first = first && !same_limit(block->active[k].ledger->plan, of);
+        if (first) status = store_roof(block, of, clock, err);
     }
     return status;
 }

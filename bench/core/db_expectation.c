@@ -154,7 +154,8 @@ EngStatus eng_db_roof_moved_bytes(EngDb *db, const char *run_id, const char *poi
         " JOIN roofs f ON f.block_id = l.block_id JOIN points fp ON fp.point_key = f.roof_point_key"
         " JOIN sample_values v ON v.block_id = f.block_id AND v.point_key = f.roof_point_key"
         "  AND v.metric = 'moved_bytes' WHERE l.run_id = ?1 AND l.point_key = ?2"
-        " AND json_remove(fp.axes_json, '$.variant') = json_remove(p.axes_json, '$.variant')",
+        " AND json_remove(fp.axes_json, '$.variant') = json_remove(p.axes_json, '$.variant')"
+        " AND fp.backend = p.backend",
         "ss", run_id, point_key);
     while (!status && !(status = eng_db_step(db, statement, &row, err)) && row)
         if (sqlite3_column_type(statement, 0) != SQLITE_NULL)

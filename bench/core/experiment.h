@@ -99,10 +99,12 @@ typedef struct EngResidual {
     char note[160];
 } EngResidual;
 
-/* Times of one sample. cpu_ns is the largest CPU time any thread of the team spent in the window.
+/* Times of one sample. cpu_ns is the largest CPU time any thread of the team spent in the window;
+ * of a sample that launched work on a device, the device's time between events around the window.
  */
 typedef struct EngTiming {
     int64_t inner, wall_ns, cpu_ns;
+    double launches; /* on a device, of all inner iterations; 0: none */
 } EngTiming;
 
 /* Receives one histogram row set: counts[n_bins] over [lo, hi] in `scale`: "linear", or

@@ -16,6 +16,7 @@
 #include "bench/core/objects.h"
 #include "bench/core/plugin.h"
 #include "kernels/cpu/libraries.h"
+#include "kernels/cuda/queue.h"
 
 /* First "key : value" line of a /proc file; false when there is none. */
 static bool read_proc(const char *path, const char *key, char *value, size_t size)
@@ -111,6 +112,19 @@ static EngStatus dump_json(json_t *json, char **text, EngErr *err)
     return *text ? ENG_OK : ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a description");
 }
 
+/* A machine without one has no such member, and the id that it always had. */
+static void describe_gpu(EngMachine *machine, json_t *json)
+{
+    EngCudaInfo gpu;
+    if (eng_cuda_info(&gpu, NULL)) return;
+    snprintf(machine->gpu, sizeof machine->gpu, "%s", gpu.name);
+    json_object_set_new(json, "gpu",
+                        json_pack("{s:s, s:i, s:i, s:i, s:I, s:I}", "name", gpu.name,
+                                  "multiprocessors", gpu.processors, "major", gpu.major, "minor",
+                                  gpu.minor, "l2_bytes", (json_int_t)gpu.l2_bytes, "memory_gib",
+                                  (json_int_t)((gpu.memory_bytes + (1 << 29)) >> 30)));
+}
+
 EngStatus eng_machine_describe(EngMachine *machine, EngErr *err)
 {
     hwloc_topology_t topology;
@@ -132,6 +146,7 @@ EngStatus eng_machine_describe(EngMachine *machine, EngErr *err)
                              "memory_gib", (json_int_t)((machine->memory_bytes + (1 << 29)) >> 30));
     json_object_set_new(json, "caches", caches(topology, &machine->cache_bytes));
     json_object_set_new(json, "instruction_sets", instruction_sets());
+    describe_gpu(machine, json);
     hwloc_topology_destroy(topology);
     EngStatus status = dump_json(json, &machine->description_json, err);
     return status ? status : eng_key_of(machine->description_json, machine->machine_id, err);

@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "bench/core/plan_keys.h"
+#include "kernels/cuda/queue.h"
 
 #define SYNTHETIC "synthetic"
 
@@ -87,7 +88,8 @@ static const EngKernel *const *kernels_of(const EngSweep *sweep, const EngExperi
     return sweep->catalog->kernels((EngOp)experiment->op, n);
 }
 
-/* Replaces `all` by the names of every variant that is no roof and whose backend is here. */
+/* Replaces `all` and names of backends by the variants that they stand for, in registry order and
+ * once each. */
 static EngStatus write_out_variants(const EngSweep *sweep, const EngExperiment *experiment,
                                     EngArena *arena, EngSweepAxis *axis, EngErr *err)
 {
@@ -95,20 +97,22 @@ static EngStatus write_out_variants(const EngSweep *sweep, const EngExperiment *
     const EngKernel *const *kernels = kernels_of(sweep, experiment, &n_kernels);
     EngValue *values = eng_arena_alloc(arena, (size_t)(axis->n + n_kernels + 1) * sizeof *values);
     if (!values) return no_memory(err);
-    bool all = false;
-    for (int i = 0; i < axis->n; i++) {
-        if (strcmp(axis->values[i].text, ENG_VARIANT_ALL))
-            values[n++] = axis->values[i];
-        else
-            all = true;
+    for (int k = 0; k < n_kernels; k++) {
+        bool wanted = false;
+        for (int i = 0; i < axis->n; i++)
+            wanted |= eng_variant_covers(axis->values[i].text, kernels[k]);
+        if (wanted) values[n++] = (EngValue){.text = kernels[k]->name};
     }
-    if (all) n = 0; /* all of them, in registry order */
-    for (int i = 0; all && i < n_kernels; i++)
-        if (!kernels[i]->roof && eng_backend_present(kernels[i]->backend))
-            values[n++] = (EngValue){.text = kernels[i]->name};
+    int n_stood_for = n;
+    for (int i = 0; i < axis->n; i++) {
+        bool known = eng_variant_is_group(axis->values[i].text);
+        for (int k = 0; k < n_stood_for; k++)
+            known |= !strcmp(axis->values[i].text, values[k].text);
+        if (!known) values[n++] = axis->values[i];
+    }
     if (!n)
-        return ENG_FAIL(err, ENG_NOT_FOUND, "experiment %s: its operation has no variant",
-                        experiment->name);
+        return ENG_FAIL(err, ENG_NOT_FOUND, "experiment %s: its operation has no variant \"%s\"",
+                        experiment->name, axis->values[0].text);
     axis->values = values;
     axis->n = n;
     return ENG_OK;
@@ -255,6 +259,15 @@ static EngStatus find_kernel(Expansion *x, EngPlanPoint *point)
     for (int i = 0; axis >= 0 && i < n; i++)
         if (eng_kernel_is(kernels[i], point->variant)) point->kernel = kernels[i];
     point->backend = eng_plan_backend(point->kernel);
+    static const EngKernel any = {.backend = ENG_CUDA}; /* of an experiment of several operations */
+    if (!point->kernel && !strcmp(point->variant, eng_plan_backend(&any)))
+        point->backend = eng_plan_backend(&any);
+    EngCudaInfo device;
+    if (point->backend == eng_plan_backend(&any) && !eng_cuda_info(&device, NULL) &&
+        device.simulated) {
+        point->kind = "simulated";
+        point->provenance = "simulated device";
+    }
     return ENG_OK;
 }
 

@@ -180,8 +180,9 @@ static EngStatus zip_axis(EngSweepSection *section, const char *name, int group,
     if (member->zip >= 0) return ENG_FAIL(err, ENG_USAGE, "axis %s is zipped twice", name);
     if (experiment->op >= 0 && !strcmp(name, ENG_AXIS_VARIANT))
         for (int i = 0; i < member->n; i++)
-            if (!strcmp(member->values[i].text, ENG_VARIANT_ALL))
-                return ENG_FAIL(err, ENG_USAGE, "variant 'all' cannot be zipped");
+            if (eng_variant_is_group(member->values[i].text))
+                return ENG_FAIL(err, ENG_USAGE, "variant '%s' cannot be zipped",
+                                member->values[i].text);
     if (*leader && (*leader)->n != member->n)
         return ENG_FAIL(err, ENG_USAGE, "axes of different lengths: %s has %d values, %s has %d",
                         experiment->axes[(*leader)->axis].name, (*leader)->n, name, member->n);

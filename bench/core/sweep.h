@@ -102,6 +102,12 @@ EngStatus eng_sweep_text(const EngSweep *sweep, EngStr *out, EngErr *err);
 EngStatus eng_axis_value(const EngCatalog *catalog, const EngExperiment *experiment, int axis,
                          const char *text, EngArena *arena, EngValue *value, EngErr *err);
 
+/* Values of the variant axis that stand for several kernels, roofs never among them: `all` for
+ * those whose backend is here, and the name of a backend for its own (without a device they are
+ * skipped for that reason). */
+bool eng_variant_is_group(const char *text);
+bool eng_variant_covers(const char *text, const EngKernel *kernel);
+
 /* Index of an axis by name, -1 when the experiment has none of that name. */
 int eng_experiment_axis(const EngExperiment *experiment, const char *axis);
 

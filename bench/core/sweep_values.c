@@ -43,6 +43,21 @@ static EngStatus check_word(const EngAxisDef *def, const char *text, EngErr *err
     return unknown_word(def, text, def->words, n, err);
 }
 
+bool eng_variant_is_group(const char *text)
+{
+    bool group = !strcmp(text, ENG_VARIANT_ALL);
+    for (int b = 0; b < ENG_BACKEND_COUNT; b++)
+        group |= !strcmp(text, eng_backend_name((EngBackend)b));
+    return group;
+}
+
+bool eng_variant_covers(const char *text, const EngKernel *kernel)
+{
+    if (kernel->roof) return false;
+    if (!strcmp(text, ENG_VARIANT_ALL)) return eng_backend_present(kernel->backend);
+    return !strcmp(text, eng_backend_name(kernel->backend));
+}
+
 /* A kernel variant must exist and be no roof: those are in every block anyway. Its settings get one
  * spelling. */
 static EngStatus check_variant(const EngCatalog *catalog, const EngExperiment *experiment,
@@ -54,8 +69,8 @@ static EngStatus check_variant(const EngCatalog *catalog, const EngExperiment *e
     int n = 0;
     const EngKernel *const *kernels =
         catalog->kernels ? catalog->kernels((EngOp)experiment->op, &n) : NULL;
-    snprintf(canonical, ENG_VARIANT_BYTES, "%s", ENG_VARIANT_ALL);
-    if (!strcmp(text, ENG_VARIANT_ALL)) return ENG_OK;
+    snprintf(canonical, ENG_VARIANT_BYTES, "%s", text);
+    if (eng_variant_is_group(text)) return ENG_OK;
     for (int i = 0; i < n; i++) {
         if (eng_kernel_is(kernels[i], text)) {
             int tuned[ENG_MAX_TUNABLES];

@@ -173,12 +173,12 @@ static EngStatus cross_variant(Builder *b, const char *name)
     const EngKernel *const *kernels = experiment->op >= 0 && catalog->kernels
                                           ? catalog->kernels((EngOp)experiment->op, &n)
                                           : NULL;
-    bool all = !strcmp(name, ENG_VARIANT_ALL);
+    bool group = eng_variant_is_group(name);
     EngStatus status = ENG_OK;
     if (!kernels || strchr(name, '@')) return cross_axes(b, values, 1);
     for (int i = 0; i < n && !status; i++) {
         const EngKernel *kernel = kernels[i];
-        bool asked = all ? eng_backend_present(kernel->backend) : eng_kernel_is(kernel, name);
+        bool asked = group ? eng_variant_covers(name, kernel) : eng_kernel_is(kernel, name);
         if (!kernel->roof && asked) status = cross_kernel(b, kernel);
     }
     return status;

@@ -4,8 +4,8 @@
 -- n, median and ci_* are over the untraced samples of the point in the block that measured it for the run, all
 -- segments together; ci_* are the order statistics of median_ranks (95 %, NULL below 6 samples).
 -- percent_of_roof is the median, over pairs (same block, segment and pair), of 100 * roof time / point time, both
--- per inner iteration and on the roof's clock; the roof is the block's for the same axes but the variant. NULL for
--- metrics without a clock and where no roof was measured.
+-- per inner iteration and on the roof's clock; the roof is the block's for the same backend, and axes but the variant. NULL
+-- for metrics without a clock and where no roof was measured.
 --
 -- Everything is a look-up per row, so that WHERE run_id = ... (or any other filter) costs only the rows asked for.
 
@@ -40,6 +40,7 @@ SELECT t.run_id, t.config_key, t.point_key, t.experiment, t.backend, t.kind, t.o
                      CROSS JOIN samples q ON q.block_id = f.block_id AND q.point_key = f.roof_point_key
                          AND q.segment = s.segment AND q.pair = s.pair AND q.traced = 0
                      WHERE f.block_id = t.block_id
+                         AND fp.backend = t.backend
                          AND json_remove(fp.axes_json, '$.variant') = json_remove(t.axes_json, '$.variant')) x
                WHERE x.percent IS NOT NULL) y
          WHERE y.place IN ((y.pairs + 1) / 2, (y.pairs + 2) / 2))

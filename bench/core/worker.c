@@ -21,8 +21,10 @@
 #include "base/str.h"
 #include "bench/core/flush.h"
 #include "bench/core/placement.h"
+#include "kernels/cuda/queue.h"
 
 #define HANG_S             300
+#define LOST_DEVICE        70    /* exit status, for the log */
 #define LAYOUT_STACK_BYTES 65536 /* the stack starts up to this much lower, in steps of 16 */
 
 /* ---- pipe --------------------------------------------------------------------------------------
@@ -114,6 +116,8 @@ static void end_point(Child *child, int point, EngStatus status, const char *tex
     snprintf(m->text, sizeof m->text, "%s", text);
     send_message(child, m);
     wait_until_stored(child);
+    /* Nothing works on the device any more in this process: the other points get a new one. */
+    if (eng_cuda_lost()) _exit(LOST_DEVICE);
 }
 
 static void verify_point(Child *child, int i)
@@ -161,21 +165,28 @@ static void set_up_points(Child *child)
     }
 }
 
-/* Runs `inner` iterations with the clocks read around them; nothing else is in the window. */
+/* Runs `inner` iterations with the clocks read around them; nothing else is in the window. Work on
+ * a device is waited for once, at its end. */
 static EngStatus time_run(const Child *child, Slot *slot, EngTiming *timing, EngErr *err)
 {
     EngTeamClock team;
+    EngCudaWindow device;
+    EngErr later;
     EngStatus status = ENG_OK;
     if (child->experiment->prepare) status = child->experiment->prepare(slot->state, err);
+    if (!status) status = eng_cuda_window_open(err);
     if (status) return status;
     eng_team_clock_start(&team);
     int64_t wall = eng_now_ns();
     for (int64_t i = 0; i < slot->inner && !status; i++)
         status = child->experiment->run(slot->state, err);
+    EngStatus closed = eng_cuda_window_close(&device, status ? &later : err);
     timing->wall_ns = eng_now_ns() - wall;
     timing->cpu_ns = eng_team_clock_stop(&team);
+    if (device.ns > 0) timing->cpu_ns = (int64_t)device.ns;
+    timing->launches = device.launches;
     timing->inner = slot->inner;
-    return status;
+    return status ? status : closed;
 }
 
 /* Binds the point's threads as its axis `pin` wants; false: it cannot be, and the point has ended.
@@ -338,6 +349,18 @@ static void run_rounds(Child *child)
     eng_free(order);
 }
 
+static void note_device(EngDeviceNote *note)
+{
+    EngErr err = {0};
+    EngCudaInfo info;
+    if (!eng_cuda_used()) return;
+    note->used = true;
+    if (eng_cuda_clocks(&note->clocks, &err))
+        snprintf(note->why_no_clocks, sizeof note->why_no_clocks, "%.95s", err.text);
+    if (!eng_cuda_info(&info, NULL)) note->l2_bytes = info.l2_bytes;
+    (void)eng_cuda_floor_ns(&note->floor_ns, NULL);
+}
+
 /* ---- traced pass: none of its samples is a time ---- */
 
 static EngStatus trace_sample(Child *child, int i, int sample)
@@ -436,6 +459,7 @@ static void run_child(const EngWorkerTask *task, int to_parent, int from_parent)
     bool placed = !getcpu(&cpu, &node);
     child->note.cpu = placed ? (int)cpu : -1;
     child->note.node = placed ? (int)node : -1;
+    note_device(&child->note.device);
     m->note = child->note;
     send_message(child, m);
     _exit(0);

@@ -10,6 +10,7 @@
 #include "bench/core/experiment.h"
 #include "bench/core/sampling.h"
 #include "bench/core/tracer.h"
+#include "kernels/cuda/queue.h"
 
 /* What the child is told: plain memory inherited through fork. */
 typedef struct EngWorkerTask {
@@ -50,6 +51,15 @@ typedef struct EngWorkerHistogram {
     int64_t counts[256];
 } EngWorkerHistogram;
 
+/* The device at the end of a lifetime that used it. */
+typedef struct EngDeviceNote {
+    bool used;
+    double floor_ns;        /* of a kernel that does nothing, 0: not measured */
+    EngCudaClocks clocks;   /* right after the last sample */
+    char why_no_clocks[96]; /* "" with clocks */
+    int64_t l2_bytes;
+} EngDeviceNote;
+
 /* How a lifetime sampled. */
 typedef struct EngWorkerNote {
     EngTimer timer;
@@ -57,6 +67,7 @@ typedef struct EngWorkerNote {
     int64_t flush_bytes;  /* read before each cold sample, 0: none was cold */
     int points, unstable; /* warmed up; of these: those whose times did not settle */
     int cpu, node; /* where the lifetime ended, -1: unknown; memory is placed by first touch */
+    EngDeviceNote device;
 } EngWorkerNote;
 
 typedef struct EngWorkerMessage {

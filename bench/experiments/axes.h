@@ -14,6 +14,8 @@ extern const char *const eng_words_row_format[]; /* of engram/types.h */
 extern const char *const eng_words_formula[];    /* copysign sign plain */
 extern const char *const eng_words_pin[];        /* none compact scatter */
 extern const char *const eng_words_cache[];      /* rotate warm cold */
+extern const char *const eng_words_table_at[];   /* local pinned staged */
+extern const char *const eng_words_graph[];      /* off on */
 
 #define ENG_AXIS_PRESET_DEF                                                                        \
     {                                                                                              \
@@ -73,6 +75,24 @@ extern const char *const eng_words_cache[];      /* rotate warm cold */
         "cache", ENG_AXIS_WORD, "rotate", "", 0, 0, eng_words_cache,                               \
             "rotate: other inputs each call; warm: the same; cold: one call after flushing all "   \
             "caches"                                                                               \
+    }
+/* Where a device's kernels find the table, and how they are launched (staged.h, replay.h). */
+#define ENG_AXIS_TABLE_AT "table_at"
+#define ENG_AXIS_TABLE_AT_DEF                                                                      \
+    {                                                                                              \
+        ENG_AXIS_TABLE_AT, ENG_AXIS_WORD, "local", "", 0, 0, eng_words_table_at,                   \
+            "local: memory of the processor that runs the kernel; of cuda variants alone: pinned " \
+            "host memory read by the device, or rows staged by the host and copied"                \
+    }
+#define ENG_AXIS_GRAPH "graph"
+#define ENG_AXIS_GRAPH_DEF                                                                         \
+    {                                                                                              \
+        ENG_AXIS_GRAPH, ENG_AXIS_WORD, "off", "", 0, 0, eng_words_graph,                           \
+            "on: cuda variants replay a captured graph for each call"                              \
+    }
+#define ENG_METRIC_LAUNCHES_DEF                                                                    \
+    {                                                                                              \
+        "launches", "", 0, "none", "cuda: kernels and graphs that the host launched, per call"     \
     }
 #define ENG_AXIS_VARIANT_DEF(op)                                                                   \
     {                                                                                              \

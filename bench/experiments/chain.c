@@ -14,6 +14,7 @@
 #include "base/nvtx.h"
 #include "bench/experiments/axes.h"
 #include "bench/experiments/inputs.h"
+#include "bench/experiments/replay.h"
 #include "bench/experiments/shape.h"
 #include "bench/experiments/stages.h"
 #include "bench/experiments/support.h"
@@ -27,7 +28,7 @@
 #define MAX_STAGES         4
 #define KEPT_RUNS          64 /* whose stages are remembered: most of a sample's */
 
-static const char *const g_words_variant[] = {"portable", "best", "fused", NULL};
+static const char *const g_words_variant[] = {"portable", "best", "fused", "cuda", NULL};
 static const EngOp g_apart[] = {ENG_OP_HASH, ENG_OP_GATHER, ENG_OP_PROJECT, ENG_OP_GATE};
 static const EngOp g_fused[] = {ENG_OP_HASH, ENG_OP_LOOKUP, ENG_OP_GATE};
 static const EngAxisDef g_axes[] = {
@@ -37,9 +38,11 @@ static const EngAxisDef g_axes[] = {
     {"formula", ENG_AXIS_WORD, "copysign", "", 0, 0, eng_words_formula, "the gate's formula"},
     ENG_AXIS_THREADS_DEF,
     ENG_AXIS_CACHE_DEF,
+    ENG_AXIS_TABLE_AT_DEF,
+    ENG_AXIS_GRAPH_DEF,
     {"variant", ENG_AXIS_WORD, "best", "", 0, 0, g_words_variant,
-     "portable throughout, per stage the first of a list by preference that fits, or the same with "
-     "gather and projection fused"},
+     "portable throughout, per stage the first of a list by preference that fits, the same with "
+     "gather and projection fused, or kernels of the device"},
 };
 
 static const EngMetricDef g_metrics[] = {
@@ -51,6 +54,7 @@ static const EngMetricDef g_metrics[] = {
     {"share_project", "share", 0, "wall", "share of the chain's wall time"},
     {"share_gate", "share", 0, "wall", "share of the chain's wall time"},
     {"share_lookup", "share", 0, "wall", "share of the chain's wall time: gather and projection"},
+    ENG_METRIC_LAUNCHES_DEF,
 };
 
 typedef struct State {
@@ -58,6 +62,7 @@ typedef struct State {
     const EngOp *ops; /* [n_stages] */
     int n_stages;
     EngRunner stages[MAX_STAGES];
+    EngReplay replay;
     EngWindows windows;
     int64_t *rows; /* of one window */
     uint8_t *x, *x_scales;
@@ -96,7 +101,7 @@ static EngStatus check(const EngPoint *point, EngErr *why)
     int n = stages_of(point, &ops);
     for (int i = 0; !status && i < n; i++)
         status = eng_stage_kernel(point, &shape, ops[i], &kernel, why);
-    return status;
+    return status ? status : eng_point_device_check(point, kernel, why);
 }
 
 static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
@@ -132,6 +137,7 @@ static void teardown(void *opaque)
 {
     State *state = opaque;
     if (!state) return;
+    eng_replay_close(&state->replay);
     for (int i = 0; i < MAX_STAGES; i++) eng_runner_close(&state->stages[i]);
     eng_windows_destroy(&state->windows);
     eng_free(state->rows);
@@ -222,7 +228,9 @@ static EngStatus open_stage(State *state, const EngBench *bench, const EngPoint 
         problem.u.gate.q_weight = state->q_weight;
         problem.u.gate.k_weight = state->k_weight;
     }
-    EngStatus opened = eng_runner_open(&state->stages[stage], kernel, &problem, err);
+    EngStatus opened = eng_runner_open_at(&state->stages[stage],
+                                          op == ENG_OP_GATHER || op == ENG_OP_LOOKUP ? point : NULL,
+                                          kernel, &problem, err);
     state->stages[stage].layer = op == ENG_OP_HASH ? -1 : shape->layer;
     return opened;
 }
@@ -254,14 +262,19 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
         status = eng_resources_table(bench->resources, shape->row_format, shape->row_dims,
                                      shape->address.rows[0], &table, err);
     if (!status)
-        status = eng_windows_create(&state->windows, &tokens, shape->tokens,
-                                    eng_windows_of_point(point, eng_windows_count(shape->tokens)),
-                                    shape->max_order - 1, bench->seed,
-                                    eng_point_word(point, "variant"), err);
+        status = eng_windows_create(
+            &state->windows, &tokens, shape->tokens,
+            eng_replay_windows(point,
+                               eng_windows_of_point(point, eng_windows_count(shape->tokens))),
+            shape->max_order - 1, bench->seed, eng_point_word(point, "variant"), err);
     if (!status) status = touch(state, &table, err);
     if (!status) status = allocate(state, err);
     if (!status) status = fill_states(state, err);
     if (!status) status = open_stages(state, bench, point, &table, err);
+    if (!status)
+        status = eng_runner_cover(&state->stages[0], tokens.compressed,
+                                  (size_t)tokens.n_tokens * sizeof *tokens.compressed, err);
+    if (!status) status = eng_replay_open(&state->replay, point, state->windows.n, err);
     if (status)
         teardown(state);
     else
@@ -288,12 +301,12 @@ static void fill_args(State *state, int64_t window, EngArgs args[ENG_OP_COUNT])
         (EngGateArgs){.streams_in = state->states, .streams_out = state->states, .kv = state->kv};
 }
 
-static EngStatus run(void *opaque, EngErr *err)
+static EngStatus run_window(void *opaque, int64_t window, EngErr *err)
 {
     State *state = opaque;
     EngArgs args[ENG_OP_COUNT];
     EngStatus status = ENG_OK;
-    fill_args(state, eng_windows_next(&state->windows), args);
+    fill_args(state, window, args);
     if (eng_nvtx_on) args[ENG_OP_GATE].u.gate.gates = state->gates;
     eng_nvtx_push(ENG_RANGE_LAYER, (EngRangeInfo){.tokens = state->shape.tokens,
                                                   .layer = state->shape.layer,
@@ -306,9 +319,19 @@ static EngStatus run(void *opaque, EngErr *err)
         stage_ns[i] = now - before;
         before = now;
     }
-    if (!status) eng_mark_saturated(state->gates, state->shape.tokens * state->shape.streams);
+    if (!status && eng_nvtx_on && !state->replay.graphs)
+        status = eng_runner_pull(&state->stages[state->n_stages - 1], &args[ENG_OP_GATE], err);
+    if (!status && !state->replay.graphs)
+        eng_mark_saturated(state->gates, state->shape.tokens * state->shape.streams);
     eng_nvtx_pop();
     return status;
+}
+
+static EngStatus run(void *opaque, EngErr *err)
+{
+    State *state = opaque;
+    int64_t window = eng_windows_next(&state->windows);
+    return eng_replay_run(&state->replay, run_window, state, window, err);
 }
 
 static EngStatus check_stage(State *state, int stage, const EngArgs *args, EngCheck *sum,
@@ -347,7 +370,7 @@ static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
     if (!status) memcpy(before, state->states, values * sizeof *before);
     memset(state->kv, 0xff, (size_t)shape->tokens * (size_t)shape->n * sizeof *state->kv);
     for (int i = 0; !status && i < state->n_stages; i++)
-        status = eng_runner_run(&state->stages[i], &args[state->ops[i]], err);
+        status = eng_runner_run_whole(&state->stages[i], &args[state->ops[i]], err);
     args[ENG_OP_GATE].u.gate.streams_in = before;
     for (int i = 0; !status && i < state->n_stages; i++)
         status = check_stage(state, i, &args[state->ops[i]], &sum, err);
@@ -374,7 +397,10 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     values[1] = eng_cpu_ns(timing) * 1e-3;
     values[2] = values[1] / (double)state->shape.tokens;
     for (int i = 0; i < N_SHARES; i++) values[3 + i] = NAN; /* not a stage of this variant */
-    for (int i = 0; i < N_SHARES; i++)
+    values[3 + N_SHARES] = eng_launches(timing);
+    /* The host only launches: its times are not the stages'. */
+    bool device = state->stages[0].kernel->backend == ENG_CUDA;
+    for (int i = 0; i < N_SHARES && !device; i++)
         for (int k = 0; k < state->n_stages; k++)
             if (state->ops[k] == shares[i]) values[3 + i] = ns[shares[i]] / total;
 }

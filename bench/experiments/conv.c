@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "bench/experiments/axes.h"
+#include "bench/experiments/replay.h"
 #include "bench/experiments/shape.h"
 #include "bench/experiments/support.h"
 #include "bench/experiments/windows.h"
@@ -23,6 +24,7 @@ static const EngAxisDef g_axes[] = {
     {"hidden", ENG_AXIS_INT, "1024", "values", 1, 65536, NULL, "width of a stream"},
     ENG_AXIS_THREADS_DEF,
     ENG_AXIS_CACHE_DEF,
+    ENG_AXIS_GRAPH_DEF,
     ENG_AXIS_VARIANT_DEF("conv"),
 };
 
@@ -34,11 +36,13 @@ static const EngMetricDef g_metrics[] = {
     {"flops", "flop", 0, "none", "arithmetic of one call, from its shape (EngKernel.cost)"},
     {"moved_bytes", "B", 0, "none", "bytes one call must read and write, from its shape"},
     {"working_set_bytes", "B", 0, "none", "inputs and outputs of all windows timed"},
+    ENG_METRIC_LAUNCHES_DEF,
 };
 
 typedef struct State {
     EngShape shape;
     EngRunner runner;
+    EngReplay replay;
     int64_t windows, next;
     size_t window_values;
     float *norm_weight, *conv_weight;
@@ -69,7 +73,8 @@ static EngStatus check(const EngPoint *point, EngErr *why)
     if (status) return status;
     EngProblem problem = problem_of(&shape);
     status = eng_point_settings(point, kernel, &problem, why);
-    return status ? status : eng_kernel_supports(kernel, &problem, why);
+    if (!status) status = eng_kernel_supports(kernel, &problem, why);
+    return status ? status : eng_point_device_check(point, kernel, why);
 }
 
 static int64_t windows_of(const EngPoint *point, const EngShape *shape)
@@ -101,6 +106,7 @@ static void teardown(void *opaque)
 {
     State *state = opaque;
     if (!state) return;
+    eng_replay_close(&state->replay);
     eng_runner_close(&state->runner);
     eng_free(state->norm_weight);
     eng_free(state->conv_weight);
@@ -148,6 +154,13 @@ static EngStatus set_up_data(State *state, EngConvProblem *problem, uint64_t see
     return ENG_OK;
 }
 
+static EngStatus cover_windows(State *state, EngErr *err)
+{
+    size_t bytes = (size_t)state->windows * state->window_values * sizeof(float);
+    EngStatus status = eng_runner_cover(&state->runner, state->value, bytes, err);
+    return status ? status : eng_runner_cover(&state->runner, state->out, bytes, err);
+}
+
 static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out, EngErr *err)
 {
     State *state;
@@ -163,6 +176,8 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
         if (!status) status = eng_point_settings(point, kernel, &problem, err);
         if (!status) status = eng_runner_open(&state->runner, kernel, &problem, err);
     }
+    if (!status) status = cover_windows(state, err);
+    if (!status) status = eng_replay_open(&state->replay, point, state->windows, err);
     if (status)
         teardown(state);
     else
@@ -179,12 +194,19 @@ static EngArgs args_of(State *state, int64_t window)
     return args;
 }
 
+static EngStatus run_window(void *opaque, int64_t window, EngErr *err)
+{
+    State *state = opaque;
+    EngArgs args = args_of(state, window);
+    return eng_runner_run(&state->runner, &args, err);
+}
+
 static EngStatus run(void *opaque, EngErr *err)
 {
     State *state = opaque;
-    EngArgs args = args_of(state, state->next);
+    int64_t window = state->next;
     state->next = state->next + 1 == state->windows ? 0 : state->next + 1;
-    return eng_runner_run(&state->runner, &args, err);
+    return eng_replay_run(&state->replay, run_window, state, window, err);
 }
 
 /* The state is what earlier calls left, or seeded values: both are a text's middle. */
@@ -196,7 +218,7 @@ static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
     const EngProblem *problem = &state->runner.problem;
     double *want = NULL;
     EngStatus status = eng_want_conv(&problem->u.conv, &args.u.conv, CHECKED_TOKENS, &want, err);
-    if (!status) status = eng_runner_run(&state->runner, &args, err);
+    if (!status) status = eng_runner_run_whole(&state->runner, &args, err);
     if (!status) eng_check_conv(&problem->u.conv, &args.u.conv, CHECKED_TOKENS, want, &sum);
     eng_free(want);
     eng_residual_of_check(&sum, "rel", residual);
@@ -214,6 +236,7 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     values[3] = eng_wall_ns(timing) * 1e-3;
     eng_runner_cost(&state->runner, &values[4], &values[5]);
     values[6] = bytes * (double)state->windows;
+    values[7] = eng_launches(timing);
 }
 
 const EngExperiment eng_experiment_conv = {

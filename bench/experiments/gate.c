@@ -15,6 +15,7 @@
 #include "base/rng.h"
 #include "bench/experiments/axes.h"
 #include "bench/experiments/inputs.h"
+#include "bench/experiments/replay.h"
 #include "bench/experiments/shape.h"
 #include "bench/experiments/support.h"
 
@@ -38,6 +39,7 @@ static const EngAxisDef g_axes[] = {
     {"hidden", ENG_AXIS_INT, "5120", "values", 1, 65536, NULL, "width of a stream"},
     ENG_AXIS_THREADS_DEF,
     ENG_AXIS_CACHE_DEF,
+    ENG_AXIS_GRAPH_DEF,
     ENG_AXIS_VARIANT_DEF("gate"),
 };
 
@@ -54,6 +56,7 @@ static const EngMetricDef g_metrics[] = {
     {"flops", "flop", 0, "none", "arithmetic of one call, from its shape (EngKernel.cost)"},
     {"moved_bytes", "B", 0, "none", "bytes one call must read and write, from its shape"},
     {"working_set_bytes", "B", 0, "none", "inputs of all windows timed"},
+    ENG_METRIC_LAUNCHES_DEF,
 };
 
 typedef struct Stats {
@@ -63,6 +66,7 @@ typedef struct Stats {
 typedef struct State {
     EngShape shape;
     EngRunner runner;
+    EngReplay replay;
     int64_t windows, next;
     bool rotates;                    /* false: one window is run on again and again */
     size_t kv_values, stream_values; /* of one window */
@@ -101,7 +105,8 @@ static EngStatus check(const EngPoint *point, EngErr *why)
                         shape.streams, shape.hidden);
     EngProblem problem = problem_of(point, &shape);
     status = eng_point_settings(point, kernel, &problem, why);
-    return status ? status : eng_kernel_supports(kernel, &problem, why);
+    if (!status) status = eng_kernel_supports(kernel, &problem, why);
+    return status ? status : eng_point_device_check(point, kernel, why);
 }
 
 static int64_t windows_of(const EngShape *shape)
@@ -131,6 +136,7 @@ static void teardown(void *opaque)
 {
     State *state = opaque;
     if (!state) return;
+    eng_replay_close(&state->replay);
     eng_runner_close(&state->runner);
     eng_free(state->q_weight);
     eng_free(state->k_weight);
@@ -210,7 +216,7 @@ static EngStatus run_on_copy(State *state, int64_t window, const uint8_t *dead, 
     args->u.gate.dead = dead;
     args->u.gate.gates = state->gates + first;
     args->u.gate.scores = state->scores + first;
-    EngStatus status = eng_runner_run(&state->runner, args, err);
+    EngStatus status = eng_runner_run_whole(&state->runner, args, err);
     args->u.gate.streams_in = timed_args(state, window).u.gate.streams_in;
     return status;
 }
@@ -249,6 +255,23 @@ static EngStatus gather_stats(State *state, EngErr *err)
     return status;
 }
 
+static EngStatus cover_windows(State *state, EngErr *err)
+{
+    size_t windows = (size_t)state->windows;
+    size_t gates = windows * (size_t)(state->shape.tokens * state->shape.streams);
+    struct {
+        const void *at;
+        size_t bytes;
+    } all[] = {{state->kv, 2 * windows * state->kv_values},
+               {state->states, 2 * windows * state->stream_values},
+               {state->gates, gates * sizeof(float)},
+               {state->scores, gates * sizeof(float)}};
+    EngStatus status = ENG_OK;
+    for (size_t i = 0; !status && i < sizeof all / sizeof *all; i++)
+        status = eng_runner_cover(&state->runner, all[i].at, all[i].bytes, err);
+    return status;
+}
+
 static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out, EngErr *err)
 {
     State *state;
@@ -272,6 +295,8 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
         if (!status) status = eng_runner_open(&state->runner, kernel, &problem, err);
         if (!status) state->runner.layer = state->shape.layer;
     }
+    if (!status) status = cover_windows(state, err);
+    if (!status) status = eng_replay_open(&state->replay, point, state->windows, err);
     if (!status && !eng_kernel_unchecked(kernel)) status = gather_stats(state, err);
     if (status)
         teardown(state);
@@ -283,16 +308,22 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
 /* ---- runs --------------------------------------------------------------------------------------
  */
 
+static EngStatus run_window(void *opaque, int64_t window, EngErr *err)
+{
+    State *state = opaque;
+    EngArgs args = timed_args(state, window);
+    return eng_runner_run(&state->runner, &args, err);
+}
+
 static EngStatus run(void *opaque, EngErr *err)
 {
     State *state = opaque;
     int64_t window = state->next, n = state->shape.tokens * state->shape.streams;
-    EngArgs args = timed_args(state, window);
     if (state->rotates) state->next = state->next + 1 == state->windows ? 0 : state->next + 1;
     eng_nvtx_push(ENG_RANGE_LAYER, (EngRangeInfo){.tokens = state->shape.tokens,
                                                   .layer = state->shape.layer,
                                                   .step = eng_nvtx_step});
-    EngStatus status = eng_runner_run(&state->runner, &args, err);
+    EngStatus status = eng_replay_run(&state->replay, run_window, state, window, err);
     if (state->gates) eng_mark_saturated(state->gates + window * n, n);
     eng_nvtx_pop();
     return status;
@@ -356,6 +387,7 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     eng_runner_cost(&state->runner, &values[9], &values[10]);
     values[11] = 2.0 * (double)(state->kv_values + state->stream_values) *
                  (double)(state->rotates ? state->windows : 1);
+    values[12] = eng_launches(timing);
 }
 
 /* One pair per residual stream. "signed_log" bins are equal steps of eng_signed_log. */

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "bench/experiments/axes.h"
+#include "bench/experiments/replay.h"
 #include "bench/experiments/shape.h"
 #include "bench/experiments/support.h"
 #include "bench/experiments/table_pages.h"
@@ -31,6 +32,8 @@ static const EngAxisDef g_axes[] = {
      "huge_share); else a copy of it, made by each worker"},
     ENG_AXIS_THREADS_DEF,
     ENG_AXIS_CACHE_DEF,
+    ENG_AXIS_TABLE_AT_DEF,
+    ENG_AXIS_GRAPH_DEF,
     ENG_AXIS_VARIANT_DEF("gather"),
 };
 
@@ -49,6 +52,7 @@ static const EngMetricDef g_metrics[] = {
     {"flops", "flop", 0, "none", "arithmetic of one call, from its shape (EngKernel.cost)"},
     {"moved_bytes", "B", 0, "none", "bytes one call must read and write, from its shape"},
     {"huge_share", "", 0, "none", "share of the table's values on huge pages"},
+    ENG_METRIC_LAUNCHES_DEF,
 };
 
 /* `engram tune gather` searches the page size, too. */
@@ -58,6 +62,7 @@ static const EngTunableAxis g_tunables[] = {
 typedef struct State {
     EngShape shape;
     EngRunner runner;
+    EngReplay replay;
     EngWindows windows;
     int64_t *rows; /* [windows, tokens, columns] */
     void *out;
@@ -96,7 +101,8 @@ static EngStatus check(const EngPoint *point, EngErr *why)
         return ENG_FAIL(why, ENG_UNSUPPORTED, "fp8 output is a copy of fp8 rows, not of %s rows",
                         eng_row_format_name(shape.row_format));
     status = eng_point_settings(point, kernel, &problem, why);
-    return status ? status : eng_kernel_supports(kernel, &problem, why);
+    if (!status) status = eng_kernel_supports(kernel, &problem, why);
+    return status ? status : eng_point_device_check(point, kernel, why);
 }
 
 static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
@@ -136,6 +142,7 @@ static void teardown(void *opaque)
 {
     State *state = opaque;
     if (!state) return;
+    eng_replay_close(&state->replay);
     eng_runner_close(&state->runner);
     eng_windows_destroy(&state->windows);
     eng_table_pages_drop(state->pages);
@@ -160,7 +167,8 @@ static EngStatus setup_rows(State *state, const EngBench *bench, const EngPoint 
                             const EngTable *table, EngErr *err)
 {
     char who[ENG_WHO_BYTES];
-    int64_t windows = eng_windows_of_point(point, eng_windows_count(state->shape.tokens));
+    int64_t all = eng_replay_windows(point, eng_windows_count(state->shape.tokens));
+    int64_t windows = eng_windows_of_point(point, all);
     EngTokens tokens;
     EngShape *shape = &state->shape;
     int64_t per_window = shape->tokens * shape->columns;
@@ -176,6 +184,12 @@ static EngStatus setup_rows(State *state, const EngBench *bench, const EngPoint 
                                        &state->bytes, err);
     if (!status) eng_touch_rows(table, state->rows, per_window * state->windows.n);
     return status;
+}
+
+static EngStatus cover_rows(State *state, EngErr *err)
+{
+    int64_t n = state->windows.n * state->shape.tokens * state->shape.columns;
+    return eng_runner_cover(&state->runner, state->rows, (size_t)n * sizeof *state->rows, err);
 }
 
 static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out, EngErr *err)
@@ -200,9 +214,11 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
         EngProblem problem = problem_of(point, shape, table);
         status = eng_point_settings(point, kernel, &problem, err);
         if (!status) status = allocate_output(state, problem.u.gather.out, err);
-        if (!status) status = eng_runner_open(&state->runner, kernel, &problem, err);
+        if (!status) status = eng_runner_open_at(&state->runner, point, kernel, &problem, err);
         if (!status) state->runner.layer = state->shape.layer;
     }
+    if (!status) status = cover_rows(state, err);
+    if (!status) status = eng_replay_open(&state->replay, point, state->windows.n, err);
     if (status) {
         teardown(state);
         return status;
@@ -225,11 +241,18 @@ static EngArgs args_of(State *state, int64_t window)
     return args;
 }
 
+static EngStatus run_window(void *opaque, int64_t window, EngErr *err)
+{
+    State *state = opaque;
+    EngArgs args = args_of(state, window);
+    return eng_runner_run(&state->runner, &args, err);
+}
+
 static EngStatus run(void *opaque, EngErr *err)
 {
     State *state = opaque;
-    EngArgs args = args_of(state, eng_windows_next(&state->windows));
-    return eng_runner_run(&state->runner, &args, err);
+    int64_t window = eng_windows_next(&state->windows);
+    return eng_replay_run(&state->replay, run_window, state, window, err);
 }
 
 /* Every output of the windows verified: as many as make 128 tokens, and at least one. */
@@ -249,7 +272,7 @@ static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
         memset(state->out, 0xff,
                eng_dtype_bytes(state->runner.problem.u.gather.out,
                                (size_t)state->shape.tokens * (size_t)state->shape.k));
-        status = eng_runner_run(&state->runner, &args, err);
+        status = eng_runner_run_whole(&state->runner, &args, err);
         if (!status)
             status = eng_check_gather(&state->runner.problem.u.gather, &args.u.gather, &sum, err);
     }
@@ -273,6 +296,7 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     values[9] = state->bytes.working_set;
     eng_runner_cost(&state->runner, &values[10], &values[11]);
     values[12] = state->huge_share;
+    values[13] = eng_launches(timing);
 }
 
 const EngExperiment eng_experiment_gather = {

@@ -6,19 +6,19 @@
 
 #include "base/mem.h"
 #include "bench/experiments/axes.h"
+#include "bench/experiments/replay.h"
 #include "bench/experiments/shape.h"
 #include "bench/experiments/support.h"
 #include "bench/experiments/windows.h"
 
 #define EST_NS_PER_ROW 1.0 /* a remainder by multiplication */
 #define EST_NS_CALL    60.0
+#define DEVICE_WINDOWS 64 /* verified: each costs copies and a wait */
 
 static const EngAxisDef g_axes[] = {
-    ENG_AXES_ADDRESS,
-    ENG_AXIS_TOKENS_DEF("4096", "positions per call: 1 is a decode step"),
-    ENG_AXIS_CORPUS_DEF,
-    ENG_AXIS_THREADS_DEF,
-    ENG_AXIS_VARIANT_DEF("hash"),
+    ENG_AXES_ADDRESS,    ENG_AXIS_TOKENS_DEF("4096", "positions per call: 1 is a decode step"),
+    ENG_AXIS_CORPUS_DEF, ENG_AXIS_THREADS_DEF,
+    ENG_AXIS_GRAPH_DEF,  ENG_AXIS_VARIANT_DEF("hash"),
 };
 
 static const EngMetricDef g_metrics[] = {
@@ -26,11 +26,13 @@ static const EngMetricDef g_metrics[] = {
     {"ns_per_token", "ns", -1, "cpu", "CPU time per position, all columns of one layer"},
     {"wall_us", "us", -1, "wall", "wall time of one call"},
     {"cpu_us", "us", -1, "cpu", "CPU time of one call (busiest thread)"},
+    ENG_METRIC_LAUNCHES_DEF,
 };
 
 typedef struct State {
     EngShape shape;
     EngRunner runner;
+    EngReplay replay;
     EngWindows windows;
     int64_t *rows;
 } State;
@@ -51,7 +53,8 @@ static EngStatus check(const EngPoint *point, EngErr *why)
     if (status) return status;
     EngProblem problem = problem_of(&shape);
     status = eng_point_settings(point, kernel, &problem, why);
-    return status ? status : eng_kernel_supports(kernel, &problem, why);
+    if (!status) status = eng_kernel_supports(kernel, &problem, why);
+    return status ? status : eng_point_device_check(point, kernel, why);
 }
 
 static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
@@ -77,6 +80,7 @@ static void teardown(void *opaque)
 {
     State *state = opaque;
     if (!state) return;
+    eng_replay_close(&state->replay);
     eng_runner_close(&state->runner);
     eng_windows_destroy(&state->windows);
     eng_free(state->rows);
@@ -98,15 +102,20 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
         status = eng_resources_tokens(bench->resources, shape->preset.name,
                                       eng_point_word(point, "corpus"), &tokens, err);
     if (!status)
-        status = eng_windows_create(&state->windows, &tokens, shape->tokens,
-                                    eng_windows_count(shape->tokens), shape->max_order - 1,
-                                    bench->seed, eng_point_who(point, who), err);
+        status =
+            eng_windows_create(&state->windows, &tokens, shape->tokens,
+                               eng_replay_windows(point, eng_windows_count(shape->tokens)),
+                               shape->max_order - 1, bench->seed, eng_point_who(point, who), err);
     if (!status)
         status = eng_alloc_or((void **)&state->rows, (size_t)shape->tokens * (size_t)shape->columns,
                               sizeof(int64_t), "rows", err);
     EngProblem problem = problem_of(shape);
     if (!status) status = eng_point_settings(point, kernel, &problem, err);
     if (!status) status = eng_runner_open(&state->runner, kernel, &problem, err);
+    if (!status)
+        status = eng_runner_cover(&state->runner, tokens.compressed,
+                                  (size_t)tokens.n_tokens * sizeof *tokens.compressed, err);
+    if (!status) status = eng_replay_open(&state->replay, point, state->windows.n, err);
     if (status)
         teardown(state);
     else
@@ -114,16 +123,29 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
     return status;
 }
 
-static EngStatus run(void *opaque, EngErr *err)
+static EngArgs args_of(const State *state, int64_t window)
+{
+    EngArgs args;
+    args.u.hash =
+        eng_windows_hash_args(&state->windows, window, state->shape.max_order - 1, state->rows);
+    return args;
+}
+
+static EngStatus run_window(void *opaque, int64_t window, EngErr *err)
 {
     State *state = opaque;
-    EngArgs args;
-    args.u.hash = eng_windows_hash_args(&state->windows, eng_windows_next(&state->windows),
-                                        state->shape.max_order - 1, state->rows);
+    EngArgs args = args_of(state, window);
     return eng_runner_run(&state->runner, &args, err);
 }
 
-/* All windows up to 65,536 positions, and at least one. */
+static EngStatus run(void *opaque, EngErr *err)
+{
+    State *state = opaque;
+    int64_t window = eng_windows_next(&state->windows);
+    return eng_replay_run(&state->replay, run_window, state, window, err);
+}
+
+/* All windows up to 65,536 positions (of a device's kernel: some), and at least one. */
 static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
 {
     State *state = opaque;
@@ -133,12 +155,12 @@ static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
         eng_residual_of_roof(residual);
         return run(state, err);
     }
-    for (int64_t w = 0; !status && w < state->windows.n; w++) {
+    int64_t n = state->windows.n;
+    if (state->runner.kernel->backend == ENG_CUDA && n > DEVICE_WINDOWS) n = DEVICE_WINDOWS;
+    for (int64_t w = 0; !status && w < n; w++) {
         if (w && w * state->shape.tokens >= 65536) break;
-        EngArgs args;
-        args.u.hash =
-            eng_windows_hash_args(&state->windows, w, state->shape.max_order - 1, state->rows);
-        status = eng_runner_run(&state->runner, &args, err);
+        EngArgs args = args_of(state, w);
+        status = eng_runner_run_whole(&state->runner, &args, err);
         if (!status) status = eng_check_hash(&state->shape.address, &args.u.hash, &sum, err);
     }
     eng_residual_of_check(&sum, "exact", residual);
@@ -153,6 +175,7 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     values[1] = per_token;
     values[2] = eng_wall_ns(timing) * 1e-3;
     values[3] = eng_cpu_ns(timing) * 1e-3;
+    values[4] = eng_launches(timing);
 }
 
 const EngExperiment eng_experiment_hash = {

@@ -72,6 +72,14 @@ const uint8_t *eng_inputs_scales(const EngInputs *inputs, int64_t window)
     return inputs->scales ? inputs->scales + (size_t)window * inputs->scale_bytes : NULL;
 }
 
+EngStatus eng_inputs_cover(const EngInputs *inputs, EngRunner *runner, EngErr *err)
+{
+    size_t n = (size_t)inputs->windows.n;
+    EngStatus status = eng_runner_cover(runner, inputs->values, n * inputs->value_bytes, err);
+    if (status || !inputs->scales) return status;
+    return eng_runner_cover(runner, inputs->scales, n * inputs->scale_bytes, err);
+}
+
 /* ---- weights ---- */
 
 EngStatus eng_shape_check_matrix(const EngShape *shape, EngErr *err)

@@ -11,6 +11,7 @@
 #define ENG_EXPERIMENTS_INPUTS_H
 
 #include "bench/experiments/shape.h"
+#include "bench/experiments/support.h"
 #include "bench/experiments/windows.h"
 
 /* Gathered rows of several windows, packed as the projection takes them. */
@@ -27,6 +28,8 @@ EngStatus eng_inputs_create(EngInputs *inputs, const EngBench *bench, const EngS
                             const char *corpus, int64_t n_windows, EngDtype type, const char *who,
                             EngErr *err);
 void eng_inputs_destroy(EngInputs *inputs);
+/* The whole of them, for a runner that will read windows. */
+EngStatus eng_inputs_cover(const EngInputs *inputs, EngRunner *runner, EngErr *err);
 const void *eng_inputs_x(const EngInputs *inputs, int64_t window);
 const uint8_t *eng_inputs_scales(const EngInputs *inputs, int64_t window); /* NULL for BF16 */
 

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "bench/experiments/axes.h"
 #include "bench/experiments/inputs.h"
+#include "bench/experiments/replay.h"
 #include "bench/experiments/shape.h"
 #include "bench/experiments/support.h"
 #include "bench/experiments/windows.h"
@@ -27,6 +28,7 @@ static const EngAxisDef g_axes[] = {
      "fp8 with 32x32 scales, or the same values as bf16"},
     ENG_AXIS_THREADS_DEF,
     ENG_AXIS_CACHE_DEF,
+    ENG_AXIS_GRAPH_DEF,
     ENG_AXIS_VARIANT_DEF("project"),
 };
 
@@ -38,11 +40,13 @@ static const EngMetricDef g_metrics[] = {
     {"us_per_token", "us", -1, "cpu", "CPU time per token"},
     {"flops", "flop", 0, "none", "arithmetic of one call, from its shape (EngKernel.cost)"},
     {"moved_bytes", "B", 0, "none", "bytes one call must read and write, from its shape"},
+    ENG_METRIC_LAUNCHES_DEF,
 };
 
 typedef struct State {
     EngShape shape;
     EngRunner runner;
+    EngReplay replay;
     EngInputs inputs;
     uint16_t *weights; /* bf16 copy, NULL for fp8 */
     void *out;
@@ -81,7 +85,8 @@ static EngStatus check(const EngPoint *point, EngErr *why)
                         eng_row_format_name(shape.row_format));
     EngProblem problem = problem_of(point, &shape);
     status = eng_point_settings(point, kernel, &problem, why);
-    return status ? status : eng_kernel_supports(kernel, &problem, why);
+    if (!status) status = eng_kernel_supports(kernel, &problem, why);
+    return status ? status : eng_point_device_check(point, kernel, why);
 }
 
 static int64_t windows_of(const EngShape *shape)
@@ -121,6 +126,7 @@ static void teardown(void *opaque)
 {
     State *state = opaque;
     if (!state) return;
+    eng_replay_close(&state->replay);
     eng_runner_close(&state->runner);
     eng_inputs_destroy(&state->inputs);
     eng_free(state->weights);
@@ -159,9 +165,10 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
     status = eng_shape_resolve(point, shape, err);
     if (!status) status = eng_point_kernel(point, ENG_OP_PROJECT, &kernel, err);
     if (!status)
-        status = eng_inputs_create(&state->inputs, bench, shape, eng_point_word(point, "corpus"),
-                                   eng_windows_of_point(point, windows_of(shape)),
-                                   weights_of(point), eng_point_who(point, who), err);
+        status = eng_inputs_create(
+            &state->inputs, bench, shape, eng_point_word(point, "corpus"),
+            eng_windows_of_point(point, eng_replay_windows(point, windows_of(shape))),
+            weights_of(point), eng_point_who(point, who), err);
     if (!status) {
         EngProblem problem = problem_of(point, shape);
         status = eng_point_settings(point, kernel, &problem, err);
@@ -173,6 +180,8 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
         if (!status) status = eng_runner_open(&state->runner, kernel, &problem, err);
         if (!status) state->runner.layer = state->shape.layer;
     }
+    if (!status) status = eng_inputs_cover(&state->inputs, &state->runner, err);
+    if (!status) status = eng_replay_open(&state->replay, point, state->inputs.windows.n, err);
     if (status)
         teardown(state);
     else
@@ -189,11 +198,18 @@ static EngArgs args_of(State *state, int64_t window)
     return args;
 }
 
+static EngStatus run_window(void *opaque, int64_t window, EngErr *err)
+{
+    State *state = opaque;
+    EngArgs args = args_of(state, window);
+    return eng_runner_run(&state->runner, &args, err);
+}
+
 static EngStatus run(void *opaque, EngErr *err)
 {
     State *state = opaque;
-    EngArgs args = args_of(state, eng_windows_next(&state->inputs.windows));
-    return eng_runner_run(&state->runner, &args, err);
+    int64_t window = eng_windows_next(&state->inputs.windows);
+    return eng_replay_run(&state->replay, run_window, state, window, err);
 }
 
 static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
@@ -205,7 +221,7 @@ static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
     /* An output left unwritten is then a NaN, which the scan finds. */
     memset(state->out, 0xff,
            eng_dtype_bytes(problem->out, (size_t)problem->tokens * (size_t)problem->n));
-    EngStatus status = eng_runner_run(&state->runner, &args, err);
+    EngStatus status = eng_runner_run_whole(&state->runner, &args, err);
     if (eng_kernel_unchecked(state->runner.kernel)) {
         eng_residual_of_roof(residual);
         return status;
@@ -227,6 +243,7 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     values[3] = eng_wall_ns(timing) * 1e-3;
     values[4] = cpu_ns * 1e-3 / tokens;
     eng_runner_cost(&state->runner, &values[5], &values[6]);
+    values[7] = eng_launches(timing);
 }
 
 const EngExperiment eng_experiment_project = {

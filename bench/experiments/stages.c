@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "bench/experiments/device_axes.h"
+
 /* Kernels of all variants but `portable`, in order of preference: the first that is there and takes
  * the shape. */
 enum { CANDIDATES = 4 };
@@ -67,11 +69,31 @@ static EngStatus first_of(const char *const *names, const EngProblem *problem,
     return status;
 }
 
+/* The first in the registry that takes the problem. */
+static EngStatus first_on_device(const EngPoint *point, const EngProblem *problem,
+                                 const EngKernel **kernel, EngErr *err)
+{
+    int n;
+    const EngKernel *const *kernels = eng_kernels(problem->op, &n);
+    EngStatus status =
+        ENG_FAIL(err, ENG_UNSUPPORTED, "no cuda kernel of %s", eng_op_name(problem->op));
+    for (int i = 0; i < n && status; i++) {
+        *kernel = kernels[i];
+        if (kernels[i]->backend != ENG_CUDA || kernels[i]->roof) continue;
+        status = eng_kernel_supports(kernels[i], problem, err);
+        if (!status) status = eng_point_device_check(point, kernels[i], err);
+    }
+    return status;
+}
+
 EngStatus eng_stage_kernel(const EngPoint *point, const EngShape *shape, EngOp op,
                            const EngKernel **kernel, EngErr *err)
 {
-    bool portable = !strcmp(eng_point_word(point, "variant"), "portable");
+    const char *variant = eng_point_word(point, "variant");
+    bool portable = !strcmp(variant, "portable");
     EngProblem problem = eng_stage_problem(point, shape, op);
+    if (!strcmp(variant, eng_backend_name(ENG_CUDA)))
+        return first_on_device(point, &problem, kernel, err);
     return first_of(portable ? g_portable : g_best[op], &problem, kernel, err);
 }
 

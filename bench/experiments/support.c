@@ -11,28 +11,59 @@
 
 #define GATE_BINS 80
 
-EngStatus eng_runner_open(EngRunner *runner, const EngKernel *kernel, const EngProblem *problem,
-                          EngErr *err)
+static bool on_device(const EngKernel *kernel)
+{
+    return kernel->backend == ENG_CUDA;
+}
+
+static EngStatus open_at(EngRunner *runner, EngTableAt table_at, const EngKernel *kernel,
+                         const EngProblem *problem, EngErr *err)
 {
     memset(runner, 0, sizeof *runner);
     EngStatus status = eng_kernel_supports(kernel, problem, err);
     if (status) return status;
     runner->problem = *problem;
-    /* From here on a failed create is the kernel's: it leaves no state behind. */
-    if (kernel->create) status = kernel->create(&runner->problem, &runner->state, err);
-    if (status) return status;
+    runner->layer = -1;
+    if (on_device(kernel))
+        status =
+            eng_mirror_problem(&runner->mirrors, &runner->problem, table_at, &runner->there, err);
+    /* A failed create leaves no state behind. */
+    const EngProblem *seen = on_device(kernel) ? &runner->there : &runner->problem;
+    if (!status && kernel->create) status = kernel->create(seen, &runner->state, err);
+    if (status) {
+        eng_runner_close(runner);
+        return status;
+    }
     EngCost cost = {0};
     runner->kernel = kernel;
-    runner->layer = -1;
     if (kernel->cost) kernel->cost(&runner->problem, &cost);
     runner->bytes = (int64_t)(cost.read_bytes + cost.write_bytes);
     return ENG_OK;
 }
 
+EngStatus eng_runner_open(EngRunner *runner, const EngKernel *kernel, const EngProblem *problem,
+                          EngErr *err)
+{
+    return open_at(runner, ENG_TABLE_LOCAL, kernel, problem, err);
+}
+
+EngStatus eng_runner_open_at(EngRunner *runner, const EngPoint *point, const EngKernel *kernel,
+                             const EngProblem *problem, EngErr *err)
+{
+    return open_at(runner, eng_point_table_at(point), kernel, problem, err);
+}
+
 void eng_runner_close(EngRunner *runner)
 {
     if (runner->kernel && runner->kernel->destroy) runner->kernel->destroy(runner->state);
+    eng_mirror_drop(&runner->mirrors);
     memset(runner, 0, sizeof *runner);
+}
+
+EngStatus eng_runner_cover(EngRunner *runner, const void *buffer, size_t bytes, EngErr *err)
+{
+    if (!on_device(runner->kernel)) return ENG_OK;
+    return eng_mirror_cover(&runner->mirrors, buffer, bytes, err);
 }
 
 _Static_assert((int)ENG_RANGE_HASH == (int)ENG_OP_HASH &&
@@ -70,17 +101,46 @@ static int64_t tokens_of(const EngProblem *problem)
     }
 }
 
-EngStatus eng_runner_run(const EngRunner *runner, const EngArgs *args, EngErr *err)
+static EngStatus run_there(EngRunner *runner, const EngArgs *args, EngErr *err)
 {
-    if (!eng_nvtx_on) return runner->kernel->run(runner->state, &runner->problem, args, err);
+    EngArgs there;
+    if (!on_device(runner->kernel))
+        return runner->kernel->run(runner->state, &runner->problem, args, err);
+    EngStatus status = eng_mirror_args(&runner->mirrors, &runner->problem, args, &there, err);
+    return status ? status : runner->kernel->run(runner->state, &runner->there, &there, err);
+}
+
+EngStatus eng_runner_run(EngRunner *runner, const EngArgs *args, EngErr *err)
+{
+    if (!eng_nvtx_on) return run_there(runner, args, err);
     eng_nvtx_push((EngRange)runner->kernel->op,
                   (EngRangeInfo){.tokens = tokens_of(&runner->problem),
                                  .layer = runner->layer,
                                  .bytes = runner->bytes,
                                  .step = eng_nvtx_step});
-    EngStatus status = runner->kernel->run(runner->state, &runner->problem, args, err);
+    EngStatus status = run_there(runner, args, err);
     eng_nvtx_pop();
     return status;
+}
+
+/* Mirrors first seen here go again: a buffer of a check may not outlive it. */
+EngStatus eng_runner_run_whole(EngRunner *runner, const EngArgs *args, EngErr *err)
+{
+    if (!on_device(runner->kernel)) return eng_runner_run(runner, args, err);
+    EngMirrors *all = &runner->mirrors, fresh = {0};
+    int before = all->n;
+    EngStatus status = eng_mirror_push(all, &runner->problem, args, err);
+    if (!status) status = eng_runner_run(runner, args, err);
+    if (!status) status = eng_mirror_pull(all, &runner->problem, args, err);
+    while (all->n > before) fresh.held[fresh.n++] = all->held[--all->n];
+    eng_mirror_drop(&fresh);
+    return status;
+}
+
+EngStatus eng_runner_pull(EngRunner *runner, const EngArgs *args, EngErr *err)
+{
+    if (!on_device(runner->kernel)) return ENG_OK;
+    return eng_mirror_pull(&runner->mirrors, &runner->problem, args, err);
 }
 
 void eng_mark_saturated(const float *gates, int64_t n)
@@ -147,10 +207,15 @@ double eng_wall_ns(const EngTiming *timing)
     return (double)timing->wall_ns / (double)timing->inner;
 }
 
+double eng_launches(const EngTiming *timing)
+{
+    return timing->launches > 0 ? timing->launches / (double)timing->inner : NAN;
+}
+
 int eng_bin_of(double x, double lo, double hi, int n)
 {
-    int bin = (int)floor((x - lo) / (hi - lo) * n);
-    return bin < 0 ? 0 : bin >= n ? n - 1 : bin;
+    double bin = floor((x - lo) / (hi - lo) * n);
+    return !(bin >= 0) ? 0 : bin >= n ? n - 1 : (int)bin; /* in this order: it may not fit an int */
 }
 
 void eng_gate_histograms(const float *gates, int64_t tokens, int streams, int layer,

@@ -29,6 +29,9 @@ static void describe(Answer *answer)
     if (cudaGetDeviceCount(&n) != cudaSuccess || n < 1) return;
     if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess) return;
     answer->found = true;
+#ifdef ENG_SIMT
+    answer->info.simulated = true;
+#endif
     snprintf(answer->info.name, sizeof answer->info.name, "%.127s", properties.name);
     answer->info.processors = properties.multiProcessorCount;
     answer->info.major = properties.major, answer->info.minor = properties.minor;

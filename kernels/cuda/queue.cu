@@ -18,7 +18,7 @@ struct EngCudaGraph {
 static cudaStream_t g_main;
 static cudaEvent_t g_opened, g_closed;
 static bool g_window, g_capture;
-static long g_launched_before;
+static long g_before_window, g_before_capture; /* launches */
 
 EngStatus eng_cuda_main(EngCudaStream **stream, EngErr *err)
 {
@@ -26,6 +26,11 @@ EngStatus eng_cuda_main(EngCudaStream **stream, EngErr *err)
     if (!g_main) status = eng_cuda_stream_create(&g_main, err);
     *stream = g_main;
     return status;
+}
+
+bool eng_cuda_used(void)
+{
+    return g_main != nullptr;
 }
 
 bool eng_cuda_hurries(void)
@@ -123,7 +128,7 @@ EngStatus eng_cuda_capture_begin(EngCudaStream *stream, EngErr *err)
     EngStatus status = eng_cuda_check(
         cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture", err);
     g_capture = !status;
-    g_launched_before = eng_cuda_launched;
+    g_before_capture = eng_cuda_launched;
     return status;
 }
 
@@ -132,7 +137,7 @@ EngStatus eng_cuda_capture_end(EngCudaStream *stream, EngCudaGraph **out, EngErr
     cudaGraph_t captured = nullptr;
     EngCudaGraph *graph = nullptr;
     g_capture = false;
-    eng_cuda_launched = g_launched_before; /* nothing ran */
+    eng_cuda_launched = g_before_capture; /* nothing ran */
     *out = nullptr;
     EngStatus status = eng_cuda_check(cudaStreamEndCapture(stream, &captured), "capture", err);
     if (!status) status = eng_alloc_or((void **)&graph, 1, sizeof *graph, "graph", err);
@@ -171,7 +176,7 @@ EngStatus eng_cuda_window_open(EngErr *err)
     if (!status) status = eng_cuda_wait(g_main, err);
     if (!status) status = eng_cuda_event_record(g_opened, g_main, err);
     g_window = !status;
-    g_launched_before = eng_cuda_launched;
+    g_before_window = eng_cuda_launched;
     return status;
 }
 
@@ -180,7 +185,7 @@ EngStatus eng_cuda_window_close(EngCudaWindow *window, EngErr *err)
     *window = (EngCudaWindow){0, 0};
     if (!g_window) return ENG_OK;
     g_window = false;
-    long launches = eng_cuda_launched - g_launched_before;
+    long launches = eng_cuda_launched - g_before_window;
     EngStatus status = eng_cuda_event_record(g_closed, g_main, err);
     if (!status) status = eng_cuda_event_ns(g_opened, g_closed, &window->ns, err);
     if (!launches) window->ns = 0;

@@ -22,6 +22,7 @@ extern "C" {
 
 /* The process's main stream, made at first use; lives as long as the process. */
 EngStatus eng_cuda_main(EngCudaStream **stream, EngErr *err);
+bool eng_cuda_used(void); /* it has been made */
 
 /* Waits for the stream unless a window is open or a capture under way. */
 EngStatus eng_cuda_settle(EngCudaStream *stream, EngErr *err);
@@ -88,6 +89,7 @@ EngStatus eng_cuda_floor_ns(double *ns, EngErr *err);
 
 typedef struct EngCudaInfo {
     char name[128];
+    bool simulated; /* by the executor of the tests: its times are made up */
     int processors; /* multiprocessors */
     int major, minor;
     int64_t l2_bytes, memory_bytes;

@@ -36,6 +36,7 @@ uint32_t g_host;  /* its present stretch, 0: no access yet */
 Options g_options;
 uint64_t g_clock_ns; /* the host's */
 uint32_t g_calls;
+uint32_t g_all_known = 1; /* the host knows of all before this one */
 std::vector<uint32_t> g_activities;
 
 bool has(const Set &set, uint32_t op)
@@ -112,6 +113,7 @@ void order_begin(const Options &options)
     g_host = 0;
     g_clock_ns = 0;
     g_calls = 0;
+    g_all_known = 1;
     g_activities.clear();
 }
 
@@ -248,10 +250,11 @@ void wait_for(uint32_t op)
 void wait_for_all(void)
 {
     while (!g_pending.empty()) wait_for(g_pending.back());
-    for (uint32_t op = 1; op < g_operations.size(); op++) {
+    for (uint32_t op = g_all_known; op < g_operations.size(); op++) {
         add(&g_host_knows, op);
         if (g_clock_ns < g_operations[op]->end_ns) g_clock_ns = g_operations[op]->end_ns;
     }
+    g_all_known = (uint32_t)g_operations.size();
     g_host = 0;
 }
 } // namespace simt

@@ -110,7 +110,7 @@ static inline void put_sample(EngDb *db, const char *block_id, const EngPlanPoin
                               int segment, int pair, int64_t ns, double value)
 {
     const EngSampleId id = {block_id, point->point_key, segment, pair};
-    const EngTiming timing = {2, ns, ns + 7};
+    const EngTiming timing = {.inner = 2, .wall_ns = ns, .cpu_ns = ns + 7};
     const double values[] = {value, 2 * value, NAN};
     OK(eng_db_put_sample(db, &id, 0, false, &timing, point->point.experiment, values, err));
 }

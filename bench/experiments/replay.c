@@ -1,0 +1,49 @@
+/* See replay.h. */
+#include "bench/experiments/replay.h"
+
+#include "base/mem.h"
+#include "bench/experiments/device_axes.h"
+
+int64_t eng_replay_windows(const EngPoint *point, int64_t n)
+{
+    return eng_point_has_graph(point) && n > ENG_MAX_GRAPHS ? ENG_MAX_GRAPHS : n;
+}
+
+EngStatus eng_replay_open(EngReplay *replay, const EngPoint *point, int64_t windows, EngErr *err)
+{
+    *replay = (EngReplay){.n = windows};
+    if (!eng_point_has_graph(point)) return ENG_OK;
+    return eng_alloc_or((void **)&replay->graphs, (size_t)windows, sizeof(EngCudaGraph *), "graphs",
+                        err);
+}
+
+void eng_replay_close(EngReplay *replay)
+{
+    for (int64_t i = 0; replay->graphs && i < replay->n; i++)
+        eng_cuda_graph_destroy(replay->graphs[i]);
+    eng_free(replay->graphs);
+    *replay = (EngReplay){0};
+}
+
+EngStatus eng_replay_run(EngReplay *replay, EngReplayBody body, void *state, int64_t window,
+                         EngErr *err)
+{
+    EngCudaStream *stream;
+    EngErr later;
+    if (!replay->graphs) return body(state, window, err);
+    EngStatus status = eng_cuda_main(&stream, err);
+    if (!status && !replay->warm) status = body(state, window, err);
+    replay->warm = true;
+    if (!status && !replay->graphs[window]) {
+        status = eng_cuda_capture_begin(stream, err);
+        if (status) return status;
+        status = body(state, window, err);
+        EngStatus ended = eng_cuda_capture_end(stream, &replay->graphs[window], &later);
+        if (!status && ended) {
+            if (err) *err = later;
+            status = ended;
+        }
+    }
+    if (!status) status = eng_cuda_graph_launch(replay->graphs[window], stream, err);
+    return status ? status : eng_cuda_settle(stream, err);
+}

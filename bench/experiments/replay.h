@@ -1,0 +1,31 @@
+/* A device's runs as graphs: the axis `graph`.
+ *
+ * What one run launches for a window of inputs is captured the first time and replayed from then
+ * on, so that the host launches once, however many kernels a run has. Each window has a graph of
+ * its own: inputs rotate as they do without graphs.
+ */
+#ifndef ENG_EXPERIMENTS_REPLAY_H
+#define ENG_EXPERIMENTS_REPLAY_H
+
+#include "bench/core/experiment.h"
+#include "kernels/cuda/queue.h"
+
+#define ENG_MAX_GRAPHS 4096
+
+typedef struct EngReplay {
+    EngCudaGraph **graphs; /* [n], NULL: runs are launched */
+    int64_t n;
+    bool warm; /* all buffers have been seen, which may not happen in a capture */
+} EngReplay;
+
+/* n or, where the point replays graphs, at most ENG_MAX_GRAPHS windows. */
+int64_t eng_replay_windows(const EngPoint *point, int64_t n);
+/* Without the axis, or at off, later calls only pass the body on. */
+EngStatus eng_replay_open(EngReplay *replay, const EngPoint *point, int64_t windows, EngErr *err);
+void eng_replay_close(EngReplay *replay); /* accepts zeros */
+/* body(state, window): one run. */
+typedef EngStatus (*EngReplayBody)(void *state, int64_t window, EngErr *err);
+EngStatus eng_replay_run(EngReplay *replay, EngReplayBody body, void *state, int64_t window,
+                         EngErr *err);
+
+#endif

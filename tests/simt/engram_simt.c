@@ -1,0 +1,19 @@
+/* engram with a simulated device, which SIMT in the environment describes: "order policy seed
+ * failing_launch" in numbers (program.h). */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bench/cli/cli.h"
+#include "program.h"
+
+int main(int argc, char **argv)
+{
+    int order = 0, policy = 1;
+    unsigned long seed = 1;
+    long failing = 0;
+    const char *text = getenv("SIMT");
+    if (text && sscanf(text, "%d %d %lu %ld", &order, &policy, &seed, &failing) < 1)
+        fprintf(stderr, "SIMT: \"%s\" is not like \"0 1 1 0\"\n", text);
+    simt_begin(order, policy, seed, failing);
+    return eng_cli_main(argc, argv);
+}

@@ -1,0 +1,20 @@
+/* The simulated device of programs and tests in C; see control.hpp. */
+#ifndef ENG_TESTS_SIMT_PROGRAM_H
+#define ENG_TESTS_SIMT_PROGRAM_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A fresh device. order: 0 forward, 1 reverse, 2 random; policy: 0 lazy, 1 random, 2 priority,
+ * 3 eager. failing_launch: that launch is a fault, 0: none. After any fault all calls fail. */
+void simt_begin(int order, int policy, unsigned long seed, long failing_launch);
+/* Faults since then, and the first one's text. */
+int simt_faults(void);
+const char *simt_fault_text(void);
+long simt_launches(void); /* that ran to their end */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

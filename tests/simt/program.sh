@@ -1,0 +1,41 @@
+#!/bin/bash
+# The whole program with the simulated device: a run with variants of both backends, an error of the device
+# that stays, and nothing stored as measured. Usage: program.sh ENGRAM_SIMT ENGRAM
+set -u
+simt=$1 engram=$2
+work=$(mktemp -d) && cd "$work" && trap 'rm -rf "$work"' EXIT
+fail() { echo "FAIL: $*"; exit 1; }
+small=(-a preset=tiny -a rows=101 -a corpus=synthetic)
+ask() { sqlite3 "$1" "$2"; }
+
+"$simt" run gather -a variant=cuda,portable "${small[@]}" -a tokens=7 -a table_at=local,pinned,staged \
+    -a graph=off,on --db a.db >a.txt 2>&1 || fail "run: $(tail -3 a.txt)"
+[ "$(ask a.db "SELECT count(*) FROM points WHERE backend = 'cuda' AND kind <> 'simulated'")" = 0 ] ||
+    fail "a simulated device's point is stored as measured"
+[ "$(ask a.db "SELECT count(DISTINCT variant) FROM v_summary JOIN points USING (point_key)
+    WHERE v_summary.backend = 'cuda' AND v_summary.outcome = 'measured'")" -ge 2 ] || fail "variants: $(cat a.txt)"
+ask a.db "SELECT evidence_json FROM segments" | grep -q '"device":{"floor_ns":[1-9].*"sm_mhz":null,"why":"' ||
+    fail "no evidence of the device"
+[ "$(ask a.db "SELECT count(*) FROM roofs r JOIN points p ON p.point_key = r.roof_point_key
+    WHERE p.backend = 'cuda'")" = 0 ] || fail "a roof of the device that nobody measured"
+[ "$(ask a.db "SELECT count(*) FROM v_summary WHERE backend = 'cuda' AND percent_of_roof IS NOT NULL")" = 0 ] ||
+    fail "a kernel of the device is compared with a roof of the host"
+grep -q 'host executor' <(ask a.db "SELECT gpu FROM machines") || fail "machine"
+
+# The 40th launch is a fault: its point fails with the reason, and the block goes on in a new process.
+SIMT="0 1 1 40" "$simt" run gather -a variant=cuda_decode,portable "${small[@]}" -a tokens=5,9 --db b.db >b.txt 2>&1
+code=$?
+[ $code = 2 ] || fail "exit $code after a fault: $(tail -3 b.txt)"
+[ "$(ask b.db "SELECT count(*) FROM v_summary WHERE outcome = 'failed' AND backend = 'cuda'")" -ge 1 ] ||
+    fail "no failed point: $(cat b.txt)"
+grep -q 'failed: .*planted fault' b.txt || fail "reason: $(cat b.txt)"
+[ "$(ask b.db "SELECT count(DISTINCT point_key) FROM v_summary v JOIN points p USING (point_key)
+    WHERE p.variant = 'portable' AND v.outcome = 'measured'")" = 2 ] || fail "the sweep did not go on: $(cat b.txt)"
+
+# Without a device: skipped with the reason.
+[ -e /dev/nvidiactl ] && echo ok && exit 0
+"$engram" run gather -a variant=cuda "${small[@]}" --db c.db >c.txt 2>&1
+code=$?
+[ $code = 77 ] || fail "exit $code without a device"
+grep -q 'skipped ([0-9]*): gather: no device' c.txt || fail "reason: $(cat c.txt)"
+echo ok
