@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "bench/core/paired.h"
 #include "bench/core/verdict.h"
+#include "bench/experiments/train_run.h"
 
 #define BOOTSTRAP_SEED 1
 #define MOST_NAMES     128
@@ -265,37 +266,59 @@ static int add_functions(sqlite3 *sql)
     return rc;
 }
 
-/* Axes and metrics as columns, whatever there are: names come from the database. */
-static const char g_make_view[] =
-    "SELECT 'CREATE TEMP VIEW v_train AS SELECT point_key, kind, outcome, reason, arm'"
-    " || coalesce((SELECT group_concat(printf(', axes_json ->> ''$.%s'' AS \"%w\"', key, key), '')"
-    "    FROM json_each((SELECT axes_json FROM points WHERE experiment = 'train' LIMIT 1))), '')"
-    " || coalesce((SELECT group_concat(printf(', (SELECT v.value FROM sample_values v WHERE"
-    "    v.block_id = t.block_id AND v.point_key = t.point_key AND v.metric = ''%s'' LIMIT 1)"
-    "    AS \"%w\"', metric, metric), '') FROM metrics WHERE experiment = 'train'), '')"
-    " || ' FROM (SELECT p.point_key, p.kind, p.axes_json, b.outcome, b.reason, b.block_id,"
-    "    json_remove(p.axes_json, ''$.seed'', ''$.threads'') AS arm,"
-    "    row_number() OVER (PARTITION BY p.config_key ORDER BY b.outcome = ''measured'' DESC,"
-    "     p.kind = ''measured'' DESC, p.point_key, b.block_id) AS place"
-    "   FROM points p JOIN block_points b USING (point_key)"
-    "   WHERE p.experiment = ''train'' AND b.outcome IN (''measured'', ''failed'')) t"
-    "  WHERE place = 1'";
-
-static int make_view(sqlite3 *sql)
+/* A choice of how models are trained, not of what they are: arms that share all of these are a
+ * family, and comparisons are made within the largest one. */
+static bool is_training(const char *axis)
 {
-    sqlite3_stmt *statement = NULL;
-    int rc = sqlite3_prepare_v2(sql, g_make_view, -1, &statement, NULL);
-    if (!rc && sqlite3_step(statement) == SQLITE_ROW)
-        rc = sqlite3_exec(sql, (const char *)sqlite3_column_text(statement, 0), NULL, NULL, NULL);
-    sqlite3_finalize(statement);
-    return rc;
+    static const char *const names[] = {"rung",         "text",     "budget",    "streams",
+                                        "lr",           "schedule", "rule",      "vocab_rule",
+                                        "table_rule",   "table_lr", "bias_step", "bias_decay",
+                                        "balance_loss", "batch",    "dtype"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i], axis)) return true;
+    return false;
+}
+
+static void add_table(EngStr *sql)
+{
+    eng_str_add(sql,
+                "CREATE TEMP TABLE v_train AS SELECT point_key, block_id, kind, outcome, reason,"
+                " json_remove(axes_json, '$.seed', '$.threads') AS arm, json_remove(axes_json,"
+                " '$.seed', '$.threads'");
+    for (int i = 0; i < ENG_ARM_AXES; i++)
+        if (!is_training(eng_arm_axes[i].name))
+            eng_str_printf(sql, ", '$.%s'", eng_arm_axes[i].name);
+    eng_str_add(sql, ") AS family, 0 AS main");
+    for (int i = 0; i < ENG_ARM_AXES; i++)
+        eng_str_printf(sql, ", axes_json ->> '$.%1$s' AS \"%1$s\"", eng_arm_axes[i].name);
+    for (int i = 0; i < ENG_TM_COUNT; i++)
+        eng_str_printf(sql,
+                       ", (SELECT v.value FROM sample_values v WHERE v.block_id = t.block_id AND"
+                       " v.point_key = t.point_key AND v.metric = '%1$s' LIMIT 1) AS \"%1$s\"",
+                       eng_train_metrics[i].name);
+    /* Of a run that several machines or blocks have, one. */
+    eng_str_add(sql,
+                " FROM (SELECT p.point_key, p.kind, p.axes_json, b.outcome, b.reason,"
+                " b.block_id, row_number() OVER (PARTITION BY p.config_key ORDER BY"
+                " b.outcome = 'measured' DESC, p.kind = 'measured' DESC, p.point_key,"
+                " b.block_id) AS place FROM points p JOIN block_points b USING (point_key)"
+                " WHERE p.experiment = 'train' AND b.outcome IN ('measured', 'failed')) t"
+                " WHERE place = 1;"
+                "UPDATE temp.v_train SET main = family IN (SELECT family FROM (SELECT family,"
+                " row_number() OVER (PARTITION BY rung, text, budget, streams ORDER BY count(*)"
+                " DESC, family) AS place FROM temp.v_train GROUP BY family) WHERE place = 1)");
 }
 
 EngStatus eng_study_register(sqlite3 *sql, const char *path, EngErr *err)
 {
-    int rc = add_functions(sql);
-    if (!rc) rc = make_view(sql);
-    return rc ? ENG_FAIL(err, ENG_BAD_DATA, "%s: %s", path, sqlite3_errmsg(sql)) : ENG_OK;
+    EngStr text = {0};
+    add_table(&text);
+    EngStatus status = eng_str_status(&text, err);
+    int rc = status ? SQLITE_OK : add_functions(sql);
+    if (!rc && !status) rc = sqlite3_exec(sql, text.text, NULL, NULL, NULL);
+    if (rc) status = ENG_FAIL(err, ENG_BAD_DATA, "%s: %s", path, sqlite3_errmsg(sql));
+    eng_str_free(&text);
+    return status;
 }
 
 /* figure,series,x,y,note: no quotes, the note may hold commas. */

@@ -2,9 +2,11 @@
  * published numbers, and the statistics of bench/core/paired.h as SQL functions, so that a figure,
  * its sentence and a table cannot differ.
  *
- * View v_train: a row per run of experiment `train` in the database, whatever run of the program it
- * belongs to (a run found on several machines once): point_key, kind, outcome, reason, arm (axes
- * without seed and threads, JSON), every axis, every metric.
+ * Table v_train: a row per run of experiment `train` in the database, whatever run of the program
+ * it belongs to (a run that several machines have, once): point_key, block_id, kind, outcome,
+ * reason, arm (axes without seed and threads, JSON), family (those of them that say how it is
+ * trained), main (1: its family has most runs of its rung, text, budget and streams), every axis,
+ * every metric.
  *
  * Aggregates over rows; results are JSON, NULL members where there are too few values:
  *   paired_test(difference)                 {n, mean, sd, lo, hi, p_greater, p_two}
@@ -22,7 +24,7 @@
 
 struct sqlite3;
 
-/* Adds functions and view to a connection. */
+/* Adds functions and table to a connection. */
 EngStatus eng_study_register(struct sqlite3 *sql, const char *path, EngErr *err);
 /* Temporary table published(figure, series, x, y, note) from <folder>/published.csv, where a line
  * that begins with # is a comment; empty when there is no such file. */

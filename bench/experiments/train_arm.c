@@ -16,7 +16,7 @@ static const char *const g_rows[] = {"hashed", "one", "shuffled", "frozen", NULL
 static const char *const g_rules[] = {"adamw", "muon", "sgd", "sinkhorn", NULL};
 static const char *const g_schedules[] = {"cosine", "constant", "step", NULL};
 static const char *const g_isos[] = {"parameters", "flops", NULL};
-static const char *const g_experts[] = {"moe", "dense", NULL};
+static const char *const g_backbones[] = {"moe", "dense", NULL};
 static const char *const g_switch[] = {"on", "off", NULL};
 static const char *const g_dtypes[] = {"f32", "bf16", NULL};
 
@@ -36,7 +36,7 @@ const EngAxisDef eng_arm_axes[ENG_ARM_AXES] = {
      "share of the sparse parameters that is experts; 1: no Engram"},
     {"iso", ENG_AXIS_WORD, "parameters", "", 0, 0, g_isos,
      "flops: at rho = 1 the shared expert is wider by what Engram's projections would cost"},
-    {"experts", ENG_AXIS_WORD, "moe", "", 0, 0, g_experts,
+    {"backbone", ENG_AXIS_WORD, "moe", "", 0, 0, g_backbones,
      "dense: shared experts of the active width in place of routed ones"},
     {"engram_at", ENG_AXIS_WORD, "1", "", 0, 0, NULL, "layers with Engram, from 0, as 1 or 1+3"},
     {"memory", ENG_AXIS_INT, "0", "", 0, 1e12, NULL,
@@ -206,7 +206,7 @@ static EngStatus columns(const EngPoint *point, const EngTrainConfig *base, EngT
 static EngStatus check_together(const EngPoint *point, EngErr *err)
 {
     double rho = eng_point_real(point, "rho");
-    bool dense = !strcmp(eng_point_word(point, "experts"), "dense");
+    bool dense = !strcmp(eng_point_word(point, "backbone"), "dense");
     if (eng_point_int(point, "memory") && rho < 1)
         return ENG_FAIL(err, ENG_UNSUPPORTED,
                         "memory and rho both say how large the tables are: one of them");
@@ -235,7 +235,7 @@ static EngStatus make_arm(const EngPoint *point, const EngTrainConfig *base, Eng
     EngTrainConfig *config = &arm->config;
     *config = *base;
     arm->residual = 0;
-    if (!strcmp(eng_point_word(point, "experts"), "dense")) {
+    if (!strcmp(eng_point_word(point, "backbone"), "dense")) {
         config->model.shared_experts += config->model.top_k;
         config->model.experts = config->model.top_k = 0;
         arm->residual = NAN;

@@ -35,7 +35,7 @@ const EngMetricDef eng_train_metrics[ENG_TM_COUNT] = {
     {"flops_per_token", "flop", 0, "none", "forward and backward"},
     {"cpu_s", "s", -1, "cpu", "CPU time of training"},
     {"tokens_per_cpu_s", "tokens/s", +1, "cpu", "rate of training"},
-    {"threads", "", 0, "none", "that it ended with"},
+    {"threads_used", "", 0, "none", "that it ended with"},
     {"other_threads", "", 0, "none", "that an earlier part ran with, 0: the same throughout"},
 };
 

@@ -169,9 +169,9 @@ static EngStatus adopt(EngTrainSweep *sweep, EngTrainItem *item, EngErr *err)
     if (!record) return ENG_OK;
     item->recorded = true;
     item->point->kind = "imported";
-    item->point->provenance = eng_arena_printf(
-        sweep->arena, "%s: trained on %s, build %s, %s", sweep->ledger.path, record->machine,
-        record->build[0] ? record->build : "unknown", record->finished_utc);
+    item->point->provenance =
+        eng_arena_printf(sweep->arena, "%s: trained on %s, build %.12s", sweep->ledger.path,
+                         record->machine, record->build[0] ? record->build : "unknown");
     return item->point->provenance ? ENG_OK
                                    : ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a sweep");
 }

@@ -83,7 +83,7 @@ static void test_other_arms(void **state)
     assert_true(isnan(arm.residual));
     assert_true(fabs(arm.account.flops_per_token / with.account.flops_per_token - 1) < 0.01);
     assert_true(arm.account.flops_per_token > base.account.flops_per_token);
-    point = POINT("rung", "R0c", "experts", "dense");
+    point = POINT("rung", "R0c", "backbone", "dense");
     arm = arm_of(&point);
     assert_int_equal(arm.config.model.experts, 0);
     assert_true(fabs(arm.account.flops_per_token / base.account.flops_per_token - 1) < 0.05);

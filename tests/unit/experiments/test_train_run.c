@@ -239,7 +239,7 @@ static void test_other_threads_are_recorded(void **state)
     stop_once(&run);
     arm.config.model.threads = 2;
     if (eng_train_run(&run, &err)) fail_msg("%s", err.text);
-    assert_true(metric("threads") == 2);
+    assert_true(metric("threads_used") == 2);
     assert_true(metric("other_threads") == 1);
 }
 

@@ -1,0 +1,7 @@
+# size: 820 480
+stats data using (note(strcol('series'))) nooutput
+set xlabel 'busiest expert over the mean load, last quarter of training'
+set ylabel 'loss less the mean of its arm (nats)'
+plot for [i=1:words(names)] data using (only('series', word(names, i), column('load_max'))):(column('rest')) with points \
+        pointtype mark(word(names, i), i) pointsize 0.7 linecolor rgb hue(i) title word(names, i), \
+    data using (column('collapsed') > 0 ? column('load_max') : NaN):(column('rest')) with points pointtype 2 pointsize 1.6 linecolor rgb '#000000' title 'collapsed'
