@@ -37,6 +37,7 @@ EngStatus eng_render_read(EngRender *render, const char *name, const char *suffi
 
 typedef struct Origin {
     EngCells kinds;   /* kind */
+    EngCells bases;   /* what points that were not measured rest on */
     EngCells streams; /* stream_digest, corpus, kind, n_tokens */
     EngStr label;     /* "measured · prose · synthetic token stream" */
 } Origin;
@@ -49,8 +50,13 @@ static EngStatus find_origin(EngRender *render, const char *path, Origin *origin
         "SELECT DISTINCT s.stream_digest, s.corpus, s.kind, s.n_tokens FROM temp.figure f "
         "JOIN main.points p USING (point_key) JOIN main.streams s USING (stream_digest) "
         "ORDER BY s.corpus, s.stream_digest";
+    static const char bases[] =
+        "SELECT DISTINCT p.provenance FROM temp.figure f JOIN main.points p USING (point_key) "
+        "WHERE p.kind <> 'measured' ORDER BY 1 LIMIT 12";
     EngStatus status =
         eng_reportdb_query(render->db, path, kinds, render->arena, &origin->kinds, err);
+    if (!status)
+        status = eng_reportdb_query(render->db, path, bases, render->arena, &origin->bases, err);
     if (!status)
         status =
             eng_reportdb_query(render->db, path, streams, render->arena, &origin->streams, err);
@@ -92,7 +98,7 @@ static EngStatus write_out(EngRender *render, const char *name, const char *suff
 /* Pictures of an earlier run would stand beside a page that says there are none. */
 static void remove_stale(EngRender *render, const char *name)
 {
-    static const char *const suffixes[] = {".dat", ".gp", ".sql", ".svg", ".png"};
+    static const char *const suffixes[] = {".dat", ".csv", ".gp", ".sql", ".svg", ".png"};
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
         char *path = out_path(render, name, suffixes[i]);
         if (path) unlink(path);
@@ -195,19 +201,65 @@ static void add_commands(EngRender *render, EngStr *out, const char *name)
     eng_str_free(&text);
 }
 
-static void add_html(EngRender *render, EngFigure *figure, const char *sql, const Origin *origin)
+/* The picture in the page, which then needs no other file. */
+static EngStatus add_inline_picture(EngRender *render, EngFigure *figure, EngErr *err)
+{
+    char *svg, *path = out_path(render, figure->name, ".svg");
+    EngStatus status = path ? eng_file_read(path, &svg, NULL, err)
+                            : ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory", figure->name);
+    if (status) return status;
+    eng_str_add(&figure->html, "<img src=\"");
+    eng_page_data_uri(&figure->html, "image/svg+xml", svg);
+    eng_str_add(&figure->html, "\" alt=\"");
+    eng_page_escape(&figure->html, figure->title);
+    eng_str_add(&figure->html, "\">");
+    eng_free(svg);
+    return ENG_OK;
+}
+
+static void add_bases(EngStr *out, const Origin *origin)
+{
+    if (!origin->bases.n_rows) return;
+    eng_str_add(out, "<p class=\"label\">Rests on: ");
+    for (int64_t i = 0; i < origin->bases.n_rows; i++) {
+        if (i) eng_str_add(out, " · ");
+        eng_page_escape(out, eng_cells_get(&origin->bases, i, "provenance"));
+    }
+    eng_str_add(out, "</p>\n");
+}
+
+static EngStatus add_html(EngRender *render, EngFigure *figure, const char *sql,
+                          const EngCells *cells, const Origin *origin, EngErr *err)
 {
     EngStr *out = &figure->html;
-    eng_str_printf(out, "<figure id=\"%s\">\n<a href=\"%s.png\"><img src=\"%s.svg\" alt=\"",
-                   figure->name, figure->name, figure->name);
+    EngStr csv = {0};
+    EngStatus status = ENG_OK;
+    eng_cells_csv(cells, &csv);
+    if (!status) status = eng_str_status(&csv, err);
+    if (!status) status = write_out(render, figure->name, ".csv", csv.text, err);
+    eng_str_printf(out, "<figure id=\"%s\">\n", figure->name);
+    if (!status && render->inline_files) status = add_inline_picture(render, figure, err);
+    if (!render->inline_files) {
+        eng_str_printf(out, "<a href=\"%s.png\"><img src=\"%s.svg\" alt=\"", figure->name,
+                       figure->name);
+        eng_page_escape(out, figure->title);
+        eng_str_add(out, "\"></a>");
+    }
+    eng_str_add(out, "\n<figcaption>\n<p><strong>");
     eng_page_escape(out, figure->title);
-    eng_str_add(out, "\"></a>\n<figcaption>\n<p><strong>");
-    eng_page_escape(out, figure->title);
-    eng_str_add(out, ".</strong> ");
+    bool asks = figure->title[strlen(figure->title) - 1] == '?';
+    eng_str_add(out, asks ? "</strong> " : ".</strong> ");
     if (figure->sentence.text) eng_page_escape(out, figure->sentence.text);
     eng_str_add(out, "</p>\n<p class=\"label\">");
     if (origin->label.text) eng_page_escape(out, origin->label.text);
-    eng_str_add(out, "</p>\n<details><summary>Query, run, streams, commands</summary>\n<dl>\n");
+    eng_str_printf(out, " · <a download=\"%s.csv\" href=\"", figure->name);
+    if (!render->inline_files)
+        eng_str_printf(out, "%s.csv", figure->name);
+    else if (csv.text)
+        eng_page_data_uri(out, "text/csv", csv.text);
+    eng_str_add(out, "\">CSV</a></p>\n");
+    add_bases(out, origin);
+    eng_str_add(out, "<details><summary>Query, run, streams, commands</summary>\n<dl>\n");
     add_item(out, "run", eng_reportdb_run_id(render->db));
     add_item(out, "database", render->request->db_path);
     add_streams(out, origin);
@@ -216,6 +268,8 @@ static void add_html(EngRender *render, EngFigure *figure, const char *sql, cons
     eng_str_add(out, "</code></pre>\n");
     add_commands(render, out, figure->name);
     eng_str_add(out, "</details>\n</figcaption>\n</figure>\n");
+    eng_str_free(&csv);
+    return status ? status : eng_str_status(out, err);
 }
 
 /* What the query says of it ("-- empty: ..."), else that there is no data. */
@@ -262,8 +316,7 @@ static EngStatus draw_figure(EngRender *render, EngFigure *figure, const char *p
     if (!status) status = eng_render_read(render, figure->name, ".gp", &gp_path, &gp, err);
     if (!status) status = write_script(render, figure, gp_path, gp, &origin, err);
     if (!status) status = eng_plot(render->request->out_dir, figure->name, err);
-    if (!status) add_html(render, figure, sql, &origin);
-    if (!status) status = eng_str_status(&figure->html, err);
+    if (!status) status = add_html(render, figure, sql, cells, &origin, err);
     figure->drawn = !status;
     origin_free(&origin);
     return status;

@@ -25,6 +25,7 @@ typedef struct EngRender {
     EngFigure figures[ENG_REPORT_MAX_FIGURES];
     int n_figures;
     const char *title;
+    bool inline_files; /* the page holds pictures and tables itself ("[files]: inline") */
 } EngRender;
 
 /* Reads <report>/<name><suffix>, else <reports>/<name><suffix>; *path is the file found. Both are

@@ -28,6 +28,19 @@ void eng_page_escape(EngStr *out, const char *text)
         }
 }
 
+void eng_page_data_uri(EngStr *out, const char *media_type, const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "-_.!~*();/?:@=+$, ";
+    eng_str_printf(out, "data:%s;charset=utf-8,", media_type);
+    while (*text) {
+        size_t n = strspn(text, plain);
+        eng_str_add_n(out, text, n);
+        text += n;
+        if (*text) eng_str_printf(out, "%%%02X", (unsigned char)*text++);
+    }
+}
+
 EngStatus eng_page_markdown(const char *label, const char *markdown, EngStr *out, EngErr *err)
 {
     char *html = cmark_markdown_to_html(markdown, strlen(markdown), CMARK_OPT_VALIDATE_UTF8);

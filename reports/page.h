@@ -20,6 +20,8 @@ EngStatus eng_page_markdown(const char *label, const char *markdown, EngStr *out
 
 /* Text for element content and quoted attributes. */
 void eng_page_escape(EngStr *out, const char *text);
+/* Text as a data: URI of a media type, so that a page needs no file beside it. */
+void eng_page_data_uri(EngStr *out, const char *media_type, const char *text);
 /* A table with its header; columns whose cells are all numbers are set flush right. */
 void eng_page_table(EngStr *out, const EngCells *cells);
 

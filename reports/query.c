@@ -192,6 +192,27 @@ EngStatus eng_cells_write(const EngCells *cells, const char *path, EngErr *err)
     return status;
 }
 
+static void csv_cell(EngStr *out, const char *text)
+{
+    if (!text[strcspn(text, "\",\r\n")]) {
+        eng_str_add(out, text);
+        return;
+    }
+    eng_str_add(out, "\"");
+    for (; *text; text++) eng_str_add_n(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
+    eng_str_add(out, "\"");
+}
+
+void eng_cells_csv(const EngCells *cells, EngStr *out)
+{
+    for (int64_t row = -1; row < cells->n_rows; row++)
+        for (int i = 0; i < cells->n_columns; i++) {
+            const char *text = row < 0 ? cells->names[i] : cells->cells[row * cells->n_columns + i];
+            csv_cell(out, text ? text : "");
+            eng_str_add(out, i + 1 < cells->n_columns ? "," : "\r\n");
+        }
+}
+
 /* ---- opening
  * -------------------------------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/mem.h"
+#include "base/str.h"
 #include <engram/status.h>
 
 typedef struct EngReportDb EngReportDb;
@@ -45,5 +46,7 @@ EngStatus eng_reportdb_figure(EngReportDb *db, const char *label, const char *sq
 const char *eng_cells_get(const EngCells *cells, int64_t row, const char *column);
 /* Tab-separated text with a header line, NULL written as NaN; what gnuplot reads. */
 EngStatus eng_cells_write(const EngCells *cells, const char *path, EngErr *err);
+/* The same for spreadsheets: comma-separated as in RFC 4180, NULL empty. */
+void eng_cells_csv(const EngCells *cells, EngStr *out);
 
 #endif

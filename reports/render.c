@@ -91,7 +91,11 @@ static EngStatus make_page(EngRender *render, EngStr *page, EngErr *err)
     EngStr html = {0}, body = {0};
     Frame frame = {render, &body};
     char *path, *text;
+    char files[16];
     EngStatus status = eng_render_read(render, "page", ".md.in", &path, &text, err);
+    render->inline_files = !status &&
+                           eng_page_directive(text, "[", "files]", files, sizeof files) &&
+                           !strcmp(files, "inline");
     if (!status) status = eng_page_markdown(path, text, &html, err);
     if (!status)
         status = eng_page_expand(path, html.text ? html.text : "", fill_page, render, &body, err);
@@ -155,8 +159,12 @@ EngStatus eng_report_render(const EngReportRequest *request, EngReportDone *done
     if (!render->arena) status = ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory", request->name);
     if (!status) status = eng_reportdb_open(request->db_path, request->run, &render->db, err);
     if (!status) status = read_run(render, err);
-    char *folder = eng_arena_printf(render->arena, "%s/%s", request->reports_dir, request->name);
-    if (!status && folder) status = eng_reportdb_published(render->db, folder, err);
+    char *folder =
+        status ? NULL
+               : eng_arena_printf(render->arena, "%s/%s", request->reports_dir, request->name);
+    if (!status)
+        status = folder ? eng_reportdb_published(render->db, folder, err)
+                        : ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory", request->name);
     if (!status) status = prepare_folder(render, err);
     if (!status) status = make_page(render, &page, err);
     if (status) goto out;

@@ -2,6 +2,8 @@
  * sentence made from the rows, and one page, index.html, that opens from disk. The folder it writes
  * holds everything a figure needs to be redrawn without the database: style.gp, <fig>.gp,
  * <fig>.dat; and <fig>.sql to make the .dat again.
+ * <fig>.csv is for spreadsheets. A page.md.in with a line "[files]: inline" makes a page that holds
+ * pictures and CSV itself.
  *
  * A report is a folder <reports>/<name> with page.md.in, whose {{figure F}}, {{sentence F}},
  * {{table T}} and

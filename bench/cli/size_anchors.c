@@ -1,46 +1,11 @@
-/* Published numbers beside ours. Two kinds: anchors, whose inputs were not published, so that ours
- * rest on inputs that are assumed here and named with each point; and the ablations of the paper
- * (arXiv 2601.07372, figures 3 and 5, read off), for designs that trade loss against time. */
+/* Anchors: published numbers whose inputs were not published, beside ours, which rest on inputs
+ * that are assumed here and named with each point. */
 #include <math.h>
 #include <stdio.h>
 
 #include "bench/cli/size_points.h"
 
 #define GIB 0x1p30
-
-static const struct {
-    int budget; /* of training, 1e20 FLOP */
-    double rho, loss;
-} g_curve[] = {
-    {6, 39.7, 1.7247}, {6, 50.5, 1.7196}, {6, 60.2, 1.7136}, {6, 69.8, 1.7122}, {6, 75.2, 1.7126},
-    {6, 79.5, 1.7109}, {6, 84.9, 1.7095}, {6, 90.3, 1.7125}, {6, 94.6, 1.7130}, {6, 100, 1.7248},
-    {2, 40, 1.8275},   {2, 51, 1.8227},   {2, 60, 1.8190},   {2, 70, 1.8172},   {2, 75, 1.8177},
-    {2, 80, 1.8170},   {2, 85, 1.8155},   {2, 90, 1.8172},   {2, 95, 1.8201},   {2, 100, 1.8292},
-};
-
-/* One module at layer 1, 2 .. 12, counted as the paper does. */
-static const double g_layers[] = {1.7730, 1.7705, 1.7748, 1.7762, 1.7786, 1.7774,
-                                  1.7793, 1.7802, 1.7808, 1.7810, 1.7824, 1.7822};
-
-static void ablation_points(EngSizePoints *p)
-{
-    for (size_t i = 0; i < sizeof g_curve / sizeof *g_curve; i++) {
-        char series[48];
-        snprintf(series, sizeof series, "%de20 FLOP", g_curve[i].budget);
-        eng_size_published(p, "ablation", "arXiv 2601.07372, figure 3, read off the plot");
-        eng_size_word(p, "axis", "rho");
-        eng_size_word(p, "series", series);
-        eng_size_number(p, "x", g_curve[i].rho);
-        eng_size_value(p, ENG_SIZE_VALUE, g_curve[i].loss);
-    }
-    for (size_t i = 0; i < sizeof g_layers / sizeof *g_layers; i++) {
-        eng_size_published(p, "ablation", "arXiv 2601.07372, figure 5, read off the plot");
-        eng_size_word(p, "axis", "layer");
-        eng_size_word(p, "series", "one module");
-        eng_size_number(p, "x", (double)i + 1);
-        eng_size_value(p, ENG_SIZE_VALUE, g_layers[i]);
-    }
-}
 
 static void anchor(EngSizePoints *p, const char *name, const char *unit, double published,
                    const char *source, double ours, const char *assumed)
@@ -136,7 +101,6 @@ static EngStatus offload_anchors(EngSizePoints *p, EngErr *err)
 EngStatus eng_size_anchor_points(const EngSize *s, EngSizePoints *p, EngErr *err)
 {
     (void)s;
-    ablation_points(p);
     EngStatus status = memory_anchors(p, err);
     return status ? status : offload_anchors(p, err);
 }

@@ -223,7 +223,7 @@ static void knee_points(const EngSize *s, EngSizePoints *p)
         if (!most_of(tier, &most)) continue;
         double e = exponent->origin ? exponent->value : INFINITY;
         double enough = eng_knee_outstanding(latency, most, e, 0.9);
-        for (double n = 1; n <= 4096; n *= 2) {
+        for (double n = 1; n <= 65536; n *= 2) {
             eng_size_point(p, "knee");
             eng_size_word(p, "tier", tier->name);
             eng_size_number(p, "outstanding", n);

@@ -15,7 +15,6 @@
 
 #define MAX_POINTS 16384
 #define MAX_AXES   8
-#define MODEL      "engram size 1" /* enters every key: change it when a model changes */
 
 static const EngMetricDef g_metrics[ENG_SIZE_METRICS] = {
     [ENG_SIZE_BYTES] = {"bytes", "B", 0, "none", "held or moved"},
@@ -132,11 +131,25 @@ EngStatus eng_size_points_status(const EngSizePoints *p, EngErr *err)
 /* ---- storing -----------------------------------------------------------------------------------
  */
 
-/* Everything that decides the figures: options, presets and streams by content. */
-static void add_settings(const EngSize *s, EngStr *text)
+/* Of all values: a model that changed makes another run of the same plan. */
+static EngStatus digest_of(const EngSizePoints *p, char key[ENG_KEY_HEX], EngErr *err)
 {
-    eng_str_printf(text, "%s\nmachines %s\npreset %s\nweights %s\n", MODEL, s->machine_digests,
-                   s->preset.digest, s->model.digest);
+    EngStr text = {0};
+    for (int i = 0; i < p->n; i++)
+        for (int m = 0; m < ENG_SIZE_METRICS; m++)
+            if (!isnan(p->items[i].values[m]))
+                eng_str_printf(&text, "%.9g ", p->items[i].values[m]);
+    EngStatus status = eng_str_status(&text, err);
+    if (!status) status = eng_key_of(text.text ? text.text : "", key, err);
+    eng_str_free(&text);
+    return status;
+}
+
+/* Everything that decides the figures: options, presets and streams by content, and the models. */
+static void add_settings(const EngSize *s, const char *digest, EngStr *text)
+{
+    eng_str_printf(text, "values %s\nmachines %s\npreset %s\nweights %s\n", digest,
+                   s->machine_digests, s->preset.digest, s->model.digest);
     for (int i = 0; i < s->n_corpora; i++)
         eng_str_printf(text, "corpus %s %s\n", s->corpora[i].name, s->corpora[i].digest);
     for (int i = 1; i < eng_cli_argc(s->cli); i++) {
@@ -207,6 +220,7 @@ EngStatus eng_size_store(const EngSize *s, const char *db_path, EngErr *err)
 {
     EngSizePoints points = {.arena = eng_arena_create()};
     EngStr settings = {0};
+    char digest[ENG_KEY_HEX];
     EngStatus status = ENG_OK;
     if (points.arena)
         points.items = eng_arena_alloc(points.arena, MAX_POINTS * sizeof *points.items);
@@ -217,7 +231,8 @@ EngStatus eng_size_store(const EngSize *s, const char *db_path, EngErr *err)
     if (!status) status = eng_size_trace_points(s, &points, err);
     if (!status) status = eng_size_anchor_points(s, &points, err);
     if (!status) status = eng_size_points_status(&points, err);
-    add_settings(s, &settings);
+    if (!status) status = digest_of(&points, digest, err);
+    if (!status) add_settings(s, digest, &settings);
     if (!status) status = eng_str_status(&settings, err);
     if (!status) status = put(s, &points, db_path, settings.text, err);
     eng_str_free(&settings);

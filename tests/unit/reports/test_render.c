@@ -136,9 +136,9 @@ static void test_quickstart_is_whole(void **state)
     assert_has(html, "no avx512f");
     assert_has(html, "1 skipped");
     for (size_t i = 0; i < sizeof g_figures / sizeof *g_figures; i++) {
-        const char *suffixes[] = {".dat", ".gp", ".sql", ".svg", ".png"};
+        const char *suffixes[] = {".dat", ".csv", ".gp", ".sql", ".svg", ".png"};
         char image[64];
-        for (int s = 0; s < 5; s++) {
+        for (int s = 0; s < 6; s++) {
             struct stat st;
             assert_int_equal(stat(in_dir("a/b/report/%s%s", g_figures[i], suffixes[s]), &st), 0);
             assert_true(st.st_size > 100);
@@ -553,6 +553,28 @@ static void test_page_parts(void **state)
     assert_has(out.text, "<th class=\"number\">n</th><th>word</th>");
     assert_has(out.text, "<td class=\"number\">-</td><td>&lt;</td>");
     eng_str_free(&out);
+    eng_page_data_uri(&out, "text/csv", "a b\n<\"#\xc3\xa9%");
+    assert_string_equal(out.text, "data:text/csv;charset=utf-8,a b%0A%3C%22%23%C3%A9%25");
+    eng_str_free(&out);
+    cells[1] = "x,\"y\"";
+    eng_cells_csv(&(EngCells){2, 2, names, cells}, &out);
+    assert_string_equal(out.text, "n,word\r\n1,\"x,\"\"y\"\"\"\r\n,<\r\n");
+    eng_str_free(&out);
+}
+
+/* A page that holds its pictures and CSV refers to no file beside it. */
+static void test_inline_files(void **state)
+{
+    (void)state;
+    own_report("# Mine\n\n[files]: inline\n\n{{figure fig}}\n", g_good_sql, g_good_say, g_good_gp);
+    expect_own(ENG_OK, NULL);
+    char *html = slurp(in_dir("mine/index.html"));
+    assert_has(html, "<img src=\"data:image/svg+xml;charset=utf-8,");
+    assert_has(html, "download=\"fig.csv\" href=\"data:text/csv");
+    assert_null(strstr(html, "fig.svg\""));
+    assert_null(strstr(html, "fig.png\""));
+    assert_null(strstr(html, "[files]"));
+    eng_free(html);
 }
 
 int main(void)
@@ -571,6 +593,7 @@ int main(void)
         cmocka_unit_test(test_unwritable_and_full),
         cmocka_unit_test(test_gnuplot_missing_or_failing),
         cmocka_unit_test(test_own_report),
+        cmocka_unit_test(test_inline_files),
         cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,0 +1,1 @@
+SELECT printf('Against run %s: ', max(old_run)) || (SELECT group_concat(part, '; ') FROM (SELECT replace(series, ' (simulated)', '') || printf(' %+.1f to %+.1f %% at %d points', min(change_percent), max(change_percent), count(*)) AS part FROM figure GROUP BY series)) || '.' FROM figure;

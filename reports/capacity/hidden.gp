@@ -1,0 +1,33 @@
+# size: 1160 480
+stats data using (note(strcol('panel'))) nooutput
+stats data using (column('y')) nooutput name 'Y'
+labels = ''
+seen = ''
+tic(s, n) = strstrt(seen, '"' . s . '"') ? 0 : (seen = seen . '"' . s . '"', labels = labels . sprintf("%s'%s' %g", strlen(labels) ? ', ' : '', s, n), 0)
+stats data using (tic(sprintf('%g', column('placement')), column('y'))) nooutput
+n = words(names)
+unset title
+unset key
+set multiplot layout 1,n title title_text font ',14' noenhanced margins 0.06,0.9,0.18,0.85 spacing 0.015
+set palette defined (0 '#f7f7f7', 0.001 '#fde0c5', 0.2 '#f59e53', 0.6 '#c8452a', 1 '#5b0f1a')
+set cbrange [0:1]
+set cblabel 'stall / step (no unit)'
+set logscale x 2
+set format x '2^{%L}'
+set xtics 1, 16
+set xrange [0.7:2**14 * 1.42]
+set yrange [0.5:Y_max + 0.5]
+eval('set ytics (' . labels . ') scale 0 noenhanced')
+set xlabel 'tokens of a step'
+set ylabel 'layer of the module (from 0)'
+unset colorbox
+set style fill solid 1 noborder
+unset grid
+do for [p=1:n] {
+    set title word(names, p) font ',11' noenhanced
+    if (p > 1) { set ylabel ''; unset ytics; unset label 9 }
+    if (p == n) { set colorbox }
+    plot data using (strcol('panel') eq word(names, p) ? column('tokens') : NaN):(column('y')):(column('tokens') / sqrt(2)):(column('tokens') * sqrt(2)):(column('y') - 0.5):(column('y') + 0.5):(column('stall_share')) \
+        with boxxyerror linecolor palette notitle
+}
+unset multiplot

@@ -1,0 +1,1 @@
+SELECT max(traffic) || '. Largest: ' || (SELECT group_concat(part, '; ') FROM (SELECT panel || ' ' || input || printf(' (%+.0f to %+.0f %%)', min(change_percent), max(change_percent)) AS part FROM figure WHERE y = 1 GROUP BY panel)) || '. Inputs that move it by less than 0.01 % are left out.' FROM figure;

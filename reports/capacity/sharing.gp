@@ -1,0 +1,21 @@
+# size: 1060 460
+stats data using (note(strcol('series'))) nooutput
+unset title
+set multiplot layout 1,2 title title_text font ',14' noenhanced margins 0.08,0.74,0.17,0.88 spacing 0.09
+set logscale x 2
+set xtics 2, 2
+set xlabel 'ranks that share the tables'
+unset key
+set logscale y
+set format y '10^{%L}'
+set ylabel 'received per rank and layer (MB)'
+plot for [i=1:words(names)] data using (only('series', word(names, i), column('ranks'))):(column('mb')) with linespoints linecolor rgb hue(i) linewidth 1.5 pointtype mark(word(names, i), i) notitle
+unset label 9
+unset logscale y
+set format y '%g'
+set yrange [0.95:*]
+set ylabel 'fullest shard / mean (no unit)'
+set key outside right top
+plot data using (only('series', word(names, 1), column('ranks'))):(column('largest_over_mean')) with linespoints linecolor rgb '#000000' linewidth 1.5 pointtype 6 notitle, \
+    for [i=1:words(names)] keyentry with linespoints linecolor rgb hue(i) linewidth 1.5 pointtype mark(word(names, i), i) title word(names, i)
+unset multiplot

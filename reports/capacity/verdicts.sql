@@ -1,0 +1,12 @@
+-- The plan in one table.
+-- empty: This run holds no plan.
+WITH t AS (SELECT point_key, kind, a ->> '$.path' AS path, a ->> '$.traffic' AS traffic, a ->> '$.layer' AS layer, max(median) FILTER (WHERE metric = 'fetch_us') AS fetch_us, max(median) FILTER (WHERE metric = 'window_us') AS window_us, max(median) FILTER (WHERE metric = 'stall_us') AS stall_us, max(median) FILTER (WHERE metric = 'step_us') AS step_us
+    FROM (SELECT point_key, kind, metric, median, axes_json AS a FROM v_summary WHERE run_id = :run AND experiment = 'size')
+    WHERE a ->> '$.what' = 'plan' GROUP BY point_key
+), b AS (SELECT point_key, kind, a ->> '$.path' AS path, a ->> '$.traffic' AS traffic, a ->> '$.item' AS item, max(median) FILTER (WHERE metric = 'usd_low') AS low, max(median) FILTER (WHERE metric = 'usd_high') AS high, max(median) FILTER (WHERE metric = 'value') AS rate
+    FROM (SELECT point_key, kind, metric, median, axes_json AS a FROM v_summary WHERE run_id = :run AND experiment = 'size')
+    WHERE a ->> '$.what' = 'cost' GROUP BY point_key
+), c AS (SELECT path, traffic, sum(low) AS low, sum(high) AS high, max(rate) AS rate FROM b GROUP BY path, traffic)
+SELECT traffic, path, layer, printf('%.4g', fetch_us) AS "fetch (µs)", printf('%.4g', window_us) AS "window (µs)", iif(stall_us > 0, printf('%.4g', stall_us), 'hidden') AS "wait (µs)",
+    printf('%.4g', step_us / 1000) AS "step (ms)", iif(low IS NULL, NULL, printf('%.3f to %.3f', low, high)) AS "USD / M tokens"
+FROM t LEFT JOIN c USING (path, traffic) ORDER BY traffic, path, CAST(layer AS INTEGER);
