@@ -4,7 +4,9 @@
  * train_tool speed SECONDS [name=value ..]   trains on drawn ids; tokens per CPU second, parts
  * train_tool run IDS [name=value ..]         trains on a file of uint32 ids (modulo vocab), with
  *                                            the last 500,000 held out
- * train_tool dump FILE [name=value ..]       start values, batch, loss, gradients
+ * train_tool dump FILE [name=value ..]       start values, a batch, loss, gradients
+ * train_tool case FILE NAME                  the same of a case of train_cases.h
+ * train_tool cases -                         their names
  * rung=R0c (first) says where the fields start.
  */
 #include <math.h>
@@ -15,8 +17,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/rng.h"
-#include "bench/backbone/train.h"
+#include "tests/unit/backbone/train_cases.h"
 
 static void stop_on(EngStatus status, const EngErr *err)
 {
@@ -141,14 +142,105 @@ static int run(const char *path, EngTrainConfig *config)
     return 0;
 }
 
+/* ---- for the twin ---- */
+
+/* One line of JSON, then the numbers it names, in their order: values, gradients of all tensors as
+ * float32, router biases as float32, ids as int32, rows as int64. */
+static void write_dump(const char *path, EngTrainer *t, const int32_t *ids, double loss)
+{
+    EngWriter out = {0};
+    EngErr err = {0};
+    char value[128];
+    const EngTrainConfig *c = &t->config;
+    int64_t rows = c->batch_tokens * t->address.n_layers * t->address.n_columns;
+    int64_t n_ids = c->batch_tokens / c->seq_len * (c->seq_len + 1);
+    stop_on(eng_writer_open(&out, path, &err), &err);
+    stop_on(eng_writer_printf(&out, &err, "{\"fields\": {"), &err);
+    for (int i = 0; i < eng_train_fields(); i++) {
+        stop_on(eng_train_field_get(c, i, value, sizeof value, &err), &err);
+        stop_on(eng_writer_printf(&out, &err, "%s\"%s\": \"%s\"", i ? ", " : "",
+                                  eng_train_field_name(i), value),
+                &err);
+    }
+    stop_on(eng_writer_printf(&out, &err,
+                              "}, \"loss\": %.17g, \"ids\": %ld, \"rows\": %ld, \"tensors\": [",
+                              loss, (long)n_ids, (long)rows),
+            &err);
+    EngTrainTensor tensor;
+    for (int i = 0; eng_trainer_tensor(t, i, &tensor); i++)
+        stop_on(eng_writer_printf(&out, &err, "%s[\"%s\", %ld, %ld]", i ? ", " : "", tensor.name,
+                                  (long)tensor.rows, (long)tensor.columns),
+                &err);
+    stop_on(eng_writer_printf(&out, &err, "]}\n"), &err);
+    stop_on(eng_writer_put(&out, t->values, (size_t)t->tensors.all * 4, &err), &err);
+    stop_on(eng_writer_put(&out, t->lanes[0].gradient, (size_t)t->tensors.dense * 4, &err), &err);
+    for (int m = 0; m < c->engram_layers; m++) {
+        size_t n = (size_t)(t->address.rows[m] * c->row_dims);
+        float *gradient = eng_alloc_array(n, sizeof *gradient);
+        stop_on(eng_trainer_table_gradient(t, m, gradient, &err), &err);
+        stop_on(eng_writer_put(&out, gradient, n * 4, &err), &err);
+        eng_free(gradient);
+    }
+    stop_on(eng_writer_put(&out, t->bias, (size_t)(c->model.layers * c->model.experts) * 4, &err),
+            &err);
+    stop_on(eng_writer_put(&out, ids, (size_t)n_ids * 4, &err), &err);
+    stop_on(eng_writer_put(&out, t->batch_rows, (size_t)rows * 8, &err), &err);
+    stop_on(eng_writer_commit(&out, &err), &err);
+    eng_writer_close(&out);
+}
+
+static int dump(const char *path, EngTrainConfig *config, const int32_t *ids, bool drawn)
+{
+    EngTrainer *t = NULL;
+    EngErr err = {0};
+    double loss;
+    stop_on(eng_trainer_create(config, &t, &err), &err);
+    if (drawn) case_values(t);
+    stop_on(eng_trainer_gradient(t, ids, &loss, &err), &err);
+    write_dump(path, t, ids, loss);
+    eng_trainer_destroy(t);
+    return 0;
+}
+
+static int dump_case(const char *path, const char *name)
+{
+    EngTrainConfig config;
+    EngErr err = {0};
+    int32_t ids[CASE_IDS];
+    case_ids(ids);
+    for (int i = 0; i < N_TRAIN_CASES; i++) {
+        if (strcmp(train_cases[i].name, name) != 0) continue;
+        stop_on(case_config(&train_cases[i], &config, &err), &err);
+        return dump(path, &config, ids, true);
+    }
+    fprintf(stderr, "train_tool: no case %s\n", name);
+    return 1;
+}
+
+static int dump_rung(const char *path, EngTrainConfig *config)
+{
+    int64_t n = config->batch_tokens / config->seq_len * (config->seq_len + 1);
+    int32_t *ids = draw_ids(n, config->model.vocab);
+    int rc = dump(path, config, ids, false);
+    eng_free(ids);
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3) {
-        fprintf(stderr, "usage: train_tool speed SECONDS|run IDS|dump FILE [name=value ..]\n");
+        fprintf(stderr, "usage: train_tool speed SECONDS|run IDS|dump FILE [name=value ..]\n"
+                        "       train_tool cases -|case FILE NAME\n");
         return 1;
     }
+    if (!strcmp(argv[1], "cases")) {
+        for (int i = 0; i < N_TRAIN_CASES; i++) puts(train_cases[i].name);
+        return 0;
+    }
+    if (!strcmp(argv[1], "case") && argc == 4) return dump_case(argv[2], argv[3]);
     EngTrainConfig config = configure(argc - 3, argv + 3);
     if (!strcmp(argv[1], "speed")) return speed(atof(argv[2]), &config);
     if (!strcmp(argv[1], "run")) return run(argv[2], &config);
+    if (!strcmp(argv[1], "dump")) return dump_rung(argv[2], &config);
     return 1;
 }
