@@ -50,6 +50,10 @@ static void prefetch(Fixture *f, const char *store, const char *residency, const
                       store, residency, window, layer);
         fixture_metric(f, "prefetch", "hidden", "share", "wall", hidden[layer], 0, 0);
         fixture_metric(f, "prefetch", "window_us", "us", "wall", 500 * layer + 10, 0, 0);
+        /* In time from layer 2 on; earlier steps cost more than they may, and do not count. */
+        fixture_metric(f, "prefetch", "fetch_us", "us", "wall", 900, 0, 0);
+        fixture_metric(f, "prefetch", "cost_percent", "%", "wall", layer < 2 ? 70 : 4 - layer, 0,
+                       0);
     }
 }
 
@@ -127,6 +131,24 @@ static void speculate(Fixture *f)
         }
 }
 
+/* A row cache that hits all, and one that does not and is left out. */
+static void cached(Fixture *f)
+{
+    static const double ns[] = {900, 1000, 500};
+    for (int some = 0; some < 2; some++) {
+        fixture_block(f, "tier");
+        for (int on = 0; on < 2; on++) {
+            fixture_point(f, "tier", "", false, 0, NULL,
+                          "\"store\":\"memory\",\"policy\":\"%s\",\"cache_rows\":%d,"
+                          "\"tokens\":256",
+                          on ? "direct" : "none", some ? 64 : 4096);
+            double took = ns[on + (on && some)];
+            fixture_metric(f, "tier", "wall_us", "us", "wall", took / 1e3, 0, took);
+            if (on) fixture_metric(f, "tier", "hit_rate", "", "none", some ? 0.9 : 1, 0, 0);
+        }
+    }
+}
+
 static int set_up(void **state)
 {
     static const double cold[] = {0, 0.69, 0.85, 0.97, 1}, never[] = {0, 0.1, 0.2, 0.3, 0.4},
@@ -145,6 +167,7 @@ static int set_up(void **state)
     interference(&f);
     dedup(&f);
     speculate(&f);
+    cached(&f);
     fixture_close(&f);
     fixture_open(&f, in_dir("other.db"));
     fixture_quickstart(&f, "55550000aaaa", "2026-01-01T00:00:00Z", 1, 0);
@@ -186,6 +209,11 @@ static void test_sentences(void **state)
                      "20.0 %");
     assert_has(html, "Of all rows read 20 % are for rejected tokens with 90 % accepted, 30 % when "
                      "asked one step ahead");
+    assert_has(html, "<td>direct, 4,096 rows, 256 tokens</td>");
+    assert_has(html, ">0.9 to 0.9<");
+    assert_null(strstr(html, "direct, 64 rows"));
+    assert_has(html, "uring cold, 64 tokens, layers paced (emulated): 3 placements");
+    assert_has(html, ">0.00 to 2.00 %<");
     assert_has(html, "this run holds no points of gather on two page sizes");
     assert_has(html, "this run holds no points of the experiment format");
     eng_free(html);
