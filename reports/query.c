@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "bench/core/db.h"
 #include "bench/core/db_knee.h"
+#include "bench/core/db_recording.h"
 #include "reports/study.h"
 #include "reports/traces.h"
 #include "bench/core/db_runs.h"
@@ -239,6 +240,7 @@ EngStatus eng_reportdb_open(const char *path, const char *run, EngReportDb **out
     if (!status) status = eng_db_run_named(db->db, run, db->run_id, err);
     if (!status) status = shadow_summary(db, path, err);
     if (!status) status = eng_db_make_knee_view(db->db, err);
+    if (!status) status = eng_db_make_predictions_view(db->db, err);
     if (!status) status = eng_study_register(db->sql, path, err);
     if (!status) status = eng_traces_attach(db->sql, path, db->run_id, &db->traces, err);
     if (status)

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -11,8 +12,10 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "bench/cli/calibrate_parts.h"
 #include "bench/cli/table.h"
 #include "bench/cli/verbs.h"
+#include "bench/core/db_costs.h"
 #include "bench/core/db_recording.h"
 #include "bench/core/machine.h"
 #include "bench/core/runner.h"
@@ -38,6 +41,7 @@ typedef struct Calibrate {
     int n;
     EngDb *db;
     EngRecording measured; /* of all runs */
+    EngRecording held;     /* --validate: points of its run; those that the fit used are left out */
     EngRecording fitted;   /* of --fit; else empty */
     EngCalibration calibration;
     int failed; /* points */
@@ -86,27 +90,45 @@ static EngStatus read_sweep(Calibrate *c, const char *name, EngErr *err)
     return status;
 }
 
-/* Said before anything runs: what surrounds samples is not in it. */
+/* Said before anything runs; what surrounds the samples is told by history, if there is any. */
 static EngStatus print_estimate(Calibrate *c, EngErr *err)
 {
-    double ns = 0;
+    double ns = 0, overhead_ns;
     int points = 0;
+    EngDb *db = NULL;
+    EngOverheads overheads = {0};
     EngStatus status = ENG_OK;
+    eng_db_open(eng_cli_text(c->cli, "db"), ENG_DB_READ, &db, NULL);
     for (int i = 0; i < c->n && !status; i++) {
         EngSession *session;
         status = eng_session_open(c->sweeps[i], eng_cli_text(c->cli, "data"), &session, err);
         if (status) break;
         const EngPlan *plan = eng_session_plan(session);
         points += plan->n_named - plan->n_skipped;
-        for (int b = 0; b < plan->n_blocks; b++) ns += eng_block_estimate_ns(&plan->blocks[b]);
+        for (int b = 0; b < plan->n_blocks && !status; b++) {
+            const EngPlanBlock *block = &plan->blocks[b];
+            status = eng_db_overhead_ns(&overheads, db, block->experiment->name, &overhead_ns, err);
+            ns += eng_block_estimate_ns(block) + overhead_ns * (double)eng_block_setups(block);
+        }
         eng_session_free(session);
     }
     if (!status)
         eng_info("calibrate",
-                 "%d points, about %.0f s of samples and as long for setting up; keep the machine "
-                 "quiet",
+                 "%d points, about %.0f s unless found in the database; keep the "
+                 "machine quiet",
                  points, ns * 1e-9);
+    eng_db_close(db);
     return status;
+}
+
+/* Threads that wait for each other lose milliseconds to any other program. */
+static void warn_of_load(void)
+{
+    double load;
+    if (getloadavg(&load, 1) == 1 && load > 0.5)
+        eng_warn("calibrate",
+                 "other programs are running (load %.1f): what they take is in the machine file",
+                 load);
 }
 
 static EngStatus measure(Calibrate *c, EngErr *err)
@@ -123,6 +145,7 @@ static EngStatus measure(Calibrate *c, EngErr *err)
     EngStatus status = ENG_OK;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    warn_of_load();
     for (int i = 0; i < c->n && !status; i++) {
         EngRunResult result = {0};
         status = eng_run_sweep(c->sweeps[i], &options, &result, err);
@@ -186,7 +209,7 @@ static EngStatus print_errors(const Calibrate *c, int *beyond, EngErr *err)
     EngTextTable *table;
     EngStatus status = eng_table_create(&table, columns, 8, err);
     if (status) return status;
-    eng_calibration_errors(&c->calibration, &c->measured, errors);
+    eng_calibration_errors(&c->calibration, &c->held, errors);
     for (int m = 0; m < ENG_MODEL_COUNT; m++) {
         const EngModelError *e = &errors[m];
         bool missed = e->absolute > eng_model_gate((EngModelKind)m);
@@ -203,6 +226,24 @@ static EngStatus print_errors(const Calibrate *c, int *beyond, EngErr *err)
     printf("\nfitted on %s of %s:\n", c->calibration.name, c->calibration.date);
     status = eng_table_print(table, stdout, err);
     eng_table_free(table);
+    return status;
+}
+
+/* What is held against predictions: with --fit everything, else what was not fitted to. */
+static EngStatus hold_out(Calibrate *c, EngErr *err)
+{
+    const char *fitted = c->run_ids[0], *held = c->run_ids[1];
+    EngRecording first = {0}, second = {0};
+    EngStatus status = eng_db_recording(c->db, &fitted, 1, &first, err);
+    if (!status) status = eng_db_recording(c->db, &held, 1, &second, err);
+    for (int i = 0; i < second.n && !status; i++) {
+        const EngRecordedValue *v = &second.values[i];
+        if (eng_cli_text(c->cli, "fit") ||
+            !eng_recording_find(&first, v->experiment, v->axes, v->metric))
+            status = eng_recording_add(&c->held, v, err);
+    }
+    eng_recording_free(&first);
+    eng_recording_free(&second);
     return status;
 }
 
@@ -224,14 +265,13 @@ static EngStatus store_predictions(const Calibrate *c, EngErr *err)
     EngStr model = {0};
     int n = 0;
     EngStatus status =
-        eng_alloc_or((void **)&values, (size_t)c->measured.n, sizeof *values, "predictions", err);
+        eng_alloc_or((void **)&values, (size_t)c->held.n, sizeof *values, "predictions", err);
     if (status) return status;
-    status =
-        eng_alloc_or((void **)&texts, (size_t)c->measured.n, sizeof *texts, "predictions", err);
-    for (int i = 0; i < c->measured.n && !status; i++) {
-        const EngRecordedValue *v = &c->measured.values[i];
+    status = eng_alloc_or((void **)&texts, (size_t)c->held.n, sizeof *texts, "predictions", err);
+    for (int i = 0; i < c->held.n && !status; i++) {
+        const EngRecordedValue *v = &c->held.values[i];
         EngPrediction p;
-        if (!eng_calibration_predict(&c->calibration, &c->measured, v, &p)) continue;
+        if (!eng_calibration_predict(&c->calibration, &c->held, v, &p)) continue;
         status = provenance(c, &p, &texts[n], err);
         values[n] = (EngSimulated){v->key, v->metric, p.value, texts[n]};
         n++;
@@ -301,8 +341,12 @@ static EngStatus calibrate(Calibrate *c, EngErr *err)
     if (!status) status = record(c, err);
     if (!status) status = fit(c, err);
     if (!status) status = write_machine(c, err);
+    if (!status && validate) status = hold_out(c, err);
     if (!status && validate) status = store_predictions(c, err);
     if (!status && validate) status = print_errors(c, &beyond, err);
+    if (!status && validate)
+        status = eng_calibrate_counts(c->db, c->sweeps[1], eng_cli_text(c->cli, "data"),
+                                      c->run_ids[1], &c->measured, &beyond, err);
     if (!status && (c->failed || beyond)) eng_cli_exit_with(c->cli, c->failed ? 2 : 3);
     return status;
 }
@@ -317,6 +361,7 @@ static EngStatus run(EngCli *cli, EngErr *err)
     for (int i = 0; i < c->n; i++) eng_sweep_free(c->sweeps[i]);
     eng_recording_free(&c->measured);
     eng_recording_free(&c->fitted);
+    eng_recording_free(&c->held);
     eng_db_close(c->db);
     eng_machine_free(&c->machine);
     eng_free(c);

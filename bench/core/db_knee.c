@@ -3,21 +3,12 @@
 
 #include <sqlite3.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "base/embedded.h"
 #include "bench/core/db_sql.h"
-
-extern const EngEmbedded eng_embedded_schema[]; /* the .sql files of this folder */
 
 EngStatus eng_db_make_knee_view(EngDb *db, EngErr *err)
 {
-    for (const EngEmbedded *file = eng_embedded_schema; file->name; file++) {
-        if (strcmp(file->name, "knee.sql")) continue;
-        int rc = sqlite3_exec(eng_db_handle(db), file->text, NULL, NULL, NULL);
-        return rc == SQLITE_OK ? ENG_OK : eng_db_fail(db, rc, "make the view of the knee", err);
-    }
-    return ENG_FAIL(err, ENG_INTERNAL, "knee.sql is not compiled in");
+    return eng_db_run_embedded(db, "knee.sql", err);
 }
 
 EngStatus eng_db_cache_knee(EngDb *db, const char *machine_id, EngCacheKnee *knee, EngErr *err)

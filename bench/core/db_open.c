@@ -30,7 +30,7 @@ static EngStatus run_script(EngDb *db, const char *sql, const char *doing, EngEr
     return rc == SQLITE_OK ? ENG_OK : eng_db_fail(db, rc, doing, err);
 }
 
-static EngStatus run_embedded(EngDb *db, const char *name, EngErr *err)
+EngStatus eng_db_run_embedded(EngDb *db, const char *name, EngErr *err)
 {
     for (const EngEmbedded *file = eng_embedded_schema; file->name; file++)
         if (!strcmp(file->name, name)) return run_script(db, file->text, "create the tables", err);
@@ -68,10 +68,10 @@ static EngStatus migrate(EngDb *db, EngErr *err)
         return ENG_OK;
     }
     for (int64_t v = version; !status && v < ENG_DB_VERSION; v++) {
-        status = run_embedded(db, migrations[v], err);
+        status = eng_db_run_embedded(db, migrations[v], err);
         if (!status && v == 0) status = fill_ranks(db, err);
     }
-    if (!status) status = run_embedded(db, "views.sql", err);
+    if (!status) status = eng_db_run_embedded(db, "views.sql", err);
     snprintf(pragma, sizeof pragma, "PRAGMA application_id = %d; PRAGMA user_version = %d",
              ENG_DB_APPLICATION_ID, ENG_DB_VERSION);
     if (!status) status = run_script(db, pragma, "mark the database", err);

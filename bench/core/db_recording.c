@@ -151,6 +151,7 @@ static EngStatus key_of(Simulation *s, const char *what, const char *of, char ke
     return status;
 }
 
+/* Begun just before the run that it speaks of, which stays the newest. */
 static EngStatus put_run(Simulation *s)
 {
     char now[32];
@@ -158,9 +159,11 @@ static EngStatus put_run(Simulation *s)
     return eng_db_exec(s->db, s->err,
                        "INSERT INTO runs (run_id, started_utc, ended_utc, state, machine_id,"
                        " build_id, seed, command_json, sweep_name, sweep_text, plan_key,"
-                       " environment_json) SELECT ?1, ?2, ?2, 'done', machine_id, build_id, 0,"
-                       " command_json, ?3, '', ?4, '{}' FROM runs WHERE run_id = ?5"
-                       " ON CONFLICT (run_id) DO UPDATE SET started_utc = ?2, ended_utc = ?2",
+                       " environment_json) SELECT ?1, strftime('%Y-%m-%dT%H:%M:%fZ',"
+                       " started_utc, '-0.001 seconds'), ?2, 'done', machine_id, build_id, 0,"
+                       " command_json, ?3, '', ?4, json_object('of_run', run_id)"
+                       " FROM runs WHERE run_id = ?5"
+                       " ON CONFLICT (run_id) DO UPDATE SET ended_utc = ?2",
                        "sssss", s->run_id, now, s->name, s->model, s->of_run);
 }
 
@@ -280,4 +283,9 @@ EngStatus eng_db_put_simulated(EngDb *db, const char *of_run, const char *name, 
     status = put_run(&s);
     for (int i = 0; i < n && !status; i++) status = put_simulated(&s, &values[i]);
     return eng_db_end(db, own, status, err);
+}
+
+EngStatus eng_db_make_predictions_view(EngDb *db, EngErr *err)
+{
+    return eng_db_run_embedded(db, "predictions.sql", err);
 }

@@ -28,4 +28,8 @@ EngStatus eng_db_put_simulated(EngDb *db, const char *of_run, const char *name, 
                                const EngSimulated *values, int n, char run_id[ENG_KEY_HEX],
                                EngErr *err);
 
+/* Makes the temporary view v_predictions of this connection (predictions.sql says what it holds); a
+ * second call does nothing. */
+EngStatus eng_db_make_predictions_view(EngDb *db, EngErr *err);
+
 #endif

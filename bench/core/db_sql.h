@@ -38,6 +38,9 @@ EngStatus eng_db_exec(EngDb *db, EngErr *err, const char *sql, const char *types
 EngStatus eng_db_number(EngDb *db, int64_t *number, EngErr *err, const char *sql, const char *types,
                         ...);
 
+/* Runs one of the .sql files of this folder. */
+EngStatus eng_db_run_embedded(EngDb *db, const char *file, EngErr *err);
+
 /* A text column copied into an arena ("" for NULL); NULL: out of memory. */
 const char *eng_db_text(EngArena *arena, sqlite3_stmt *statement, int column);
 
