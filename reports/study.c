@@ -283,12 +283,14 @@ static void add_table(EngStr *sql)
 {
     eng_str_add(sql,
                 "CREATE TEMP TABLE v_train AS SELECT point_key, block_id, kind, outcome, reason,"
-                " json_remove(axes_json, '$.seed', '$.threads') AS arm, json_remove(axes_json,"
-                " '$.seed', '$.threads'");
+                " json_remove(axes_json, '$." ENG_ARM_AXIS_SEED
+                "', '$.threads') AS arm, json_remove(axes_json,"
+                " '$." ENG_ARM_AXIS_SEED "', '$.threads'");
     for (int i = 0; i < ENG_ARM_AXES; i++)
         if (!is_training(eng_arm_axes[i].name))
             eng_str_printf(sql, ", '$.%s'", eng_arm_axes[i].name);
     eng_str_add(sql, ") AS family, 0 AS main");
+    eng_str_add(sql, ", axes_json ->> '$." ENG_ARM_AXIS_SEED "' AS seed");
     for (int i = 0; i < ENG_ARM_AXES; i++)
         eng_str_printf(sql, ", axes_json ->> '$.%1$s' AS \"%1$s\"", eng_arm_axes[i].name);
     for (int i = 0; i < ENG_TM_COUNT; i++)

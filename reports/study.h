@@ -5,8 +5,8 @@
  * Table v_train: a row per run of experiment `train` in the database, whatever run of the program
  * it belongs to (a run that several machines have, once): point_key, block_id, kind, outcome,
  * reason, arm (axes without seed and threads, JSON), family (those of them that say how it is
- * trained), main (1: its family has most runs of its rung, text, budget and streams), every axis,
- * every metric.
+ * trained), seed, main (1: its family has most runs of its rung, text, budget and streams), every
+ * axis, every metric.
  *
  * Aggregates over rows; results are JSON, NULL members where there are too few values:
  *   paired_test(difference)                 {n, mean, sd, lo, hi, p_greater, p_two}

@@ -36,6 +36,21 @@ static EngStatus read_sweep(EngCli *cli, const char *what, EngSweep **sweep, Eng
     return status ? status : eng_arm_check_sweep(*sweep, err);
 }
 
+/* Why points have no loss, one line each. */
+static void print_reasons(const EngRunStatus *run)
+{
+    char axes[256];
+    for (int i = 0; i < run->n_skips; i++) {
+        eng_axes_text(&eng_train_experiments, "train", run->skips[i].axes_json, axes, sizeof axes);
+        printf("skipped: %s: %s\n", axes, run->skips[i].reason);
+    }
+    for (int i = 0; i < run->n_failures; i++) {
+        const EngStatusPoint *f = &run->failures[i];
+        eng_axes_text(&eng_train_experiments, "train", f->axes_json, axes, sizeof axes);
+        eng_warn("train", "%s: failed: %s", axes, f->reason);
+    }
+}
+
 static EngStatus print_result(EngCli *cli, const EngRunResult *result, EngErr *err)
 {
     static const EngTableColumn columns[] = {
@@ -44,6 +59,7 @@ static EngStatus print_result(EngCli *cli, const EngRunResult *result, EngErr *e
     EngDb *db = NULL;
     EngSummaryRow *rows = NULL;
     EngTextTable *table = NULL;
+    EngRunStatus run;
     int n = 0;
     EngArena *arena = eng_arena_create();
     if (!arena) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for the result");
@@ -65,6 +81,14 @@ static EngStatus print_result(EngCli *cli, const EngRunResult *result, EngErr *e
         eng_table_text(table, first->kind);
     }
     if (!status) status = eng_table_print(table, stdout, err);
+    if (!status) status = eng_db_status(db, result->run_id, arena, &run, err);
+    if (!status) {
+        print_reasons(&run);
+        if (run.n_failures)
+            eng_cli_exit_with(cli, 2);
+        else if (!run.total.measured)
+            eng_cli_exit_with(cli, 5);
+    }
     if (!status)
         printf("\nrun %.8s in %s; `engram report ablation` draws it\n", result->run_id,
                eng_cli_text(cli, "db"));
@@ -96,7 +120,6 @@ static EngStatus train(EngCli *cli, const EngSweep *sweep, EngTrainSweep *runs, 
     if (status == ENG_INTERRUPTED)
         ENG_FAIL(err, ENG_INTERRUPTED, "interrupted; the same command goes on where it stopped");
     if (!status) status = print_result(cli, &result, err);
-    if (!status && result.failed) eng_cli_exit_with(cli, 2);
     return status;
 }
 

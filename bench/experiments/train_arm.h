@@ -17,7 +17,7 @@
 /* Raised when training or judging changes what a run of the same manifest gives. */
 #define ENG_TRAIN_RECIPE  1
 
-#define ENG_ARM_AXIS_SEED "seed"
+#define ENG_ARM_AXIS_SEED "model_seed" /* a sweep has a `seed` of its own */
 
 typedef struct EngArm {
     EngTrainConfig config; /* token_map and vocab_compressed come with the data */

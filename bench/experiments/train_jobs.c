@@ -344,8 +344,8 @@ EngStatus eng_train_block(void *context, const EngBlockContext *where, const Eng
                  .block = block,
                  .begun_ns = eng_now_ns(),
                  .shown_ns = eng_now_ns()};
-    runs.over = eng_arena_alloc(sweep->arena, n * sizeof *runs.over);
-    runs.started = eng_arena_alloc(sweep->arena, n * sizeof *runs.started);
+    runs.over = eng_arena_alloc(sweep->arena, (n + 1) * sizeof *runs.over);
+    runs.started = eng_arena_alloc(sweep->arena, (n + 1) * sizeof *runs.started);
     runs.shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     EngStatus status = runs.over && runs.started && runs.shared != MAP_FAILED
                            ? ENG_OK

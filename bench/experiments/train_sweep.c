@@ -116,6 +116,7 @@ static EngStatus find_text(EngTrainSweep *sweep, const EngArm *arm, const EngTra
     EngTrainOpenText *text = &sweep->texts[sweep->n_texts];
     EngStatus status = eng_train_data_open(sweep->options.data_dir, arm->text, vocab,
                                            ENG_TRAIN_SYNTHETIC_TOKENS, &text->data, err);
+    if (status == ENG_NOT_FOUND && err) return err->status = ENG_BAD_DATA;
     if (status) return status;
     text->vocab = vocab;
     text->name = arm->text;
@@ -229,7 +230,7 @@ EngStatus eng_train_planned(void *context, EngSession *session, EngErr *err)
         sweep->n_items += item->recorded || !sweep->options.recorded;
     }
     if (status) return status;
-    if (!sweep->n_items)
+    if (!sweep->n_items && sweep->options.recorded)
         return ENG_FAIL(err, ENG_NOT_FOUND, "%s has none of the %d runs of %s", sweep->ledger.path,
                         plan->n_named, plan->sweep->source);
     qsort(sweep->items, (size_t)sweep->n_items, sizeof *sweep->items, by_seed);

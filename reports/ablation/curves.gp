@@ -2,7 +2,7 @@
 stats data using (note(strcol('series'))) nooutput
 set xlabel 'tokens (millions)'
 unset title
-set multiplot layout 1,2 title title_text font ',14' noenhanced margins 0.07,0.86,0.17,0.89 spacing 0.08
+set multiplot layout 1,2 title title_text font ',14' noenhanced margins 0.07,0.8,0.17,0.89 spacing 0.08
 unset key
 set logscale x
 set ylabel 'training loss (nats per token)'

@@ -9,7 +9,7 @@ set xlabel 'layer, from 0 (the last: output)'
 set ylabel 'KL divergence (nats)'
 set key top right inside
 unset title
-set multiplot layout 1,2 title title_text font ',14' noenhanced margins 0.07,0.98,0.17,0.88 spacing 0.09
+set multiplot layout 1,2 title title_text font ',14' noenhanced margins 0.07,0.98,0.17,0.85 spacing 0.09
 set title 'here: mean, 95 % interval, every seed' font ',11'
 set xtics 1
 plot for [i=1:words(ours)] data using (part('seed', word(ours, i), column('x'))):(column('kl')) with points pointtype 6 pointsize 0.5 linecolor rgb hue(i) notitle, \

@@ -11,7 +11,7 @@ set xlabel 'parameters of all tables'
 set ylabel 'loss less that of pure MoE (nats)'
 set key bottom left inside
 unset title
-set multiplot layout 1,2 title title_text font ',14' noenhanced margins 0.09,0.98,0.17,0.88 spacing 0.1
+set multiplot layout 1,2 title title_text font ',14' noenhanced margins 0.09,0.98,0.17,0.85 spacing 0.1
 set title 'here: mean, 95 % interval, every seed' font ',11'
 plot for [i=1:words(ours)] data using (part('seed', word(ours, i), column('x'))):(column('y')) with points pointtype 6 pointsize 0.5 linecolor rgb hue(i) notitle, \
     for [i=1:words(ours)] data using (part('mean', word(ours, i), column('x'))):(column('y')):(column('lo')):(column('hi')) with yerrorbars \

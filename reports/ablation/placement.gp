@@ -5,7 +5,7 @@ set xlabel 'layer, from 0'
 set ylabel 'loss less the mean over layers (nats)'
 set xtics 1
 unset title
-set multiplot layout 1,2 title title_text font ',14' noenhanced margins 0.09,0.98,0.17,0.88 spacing 0.1
+set multiplot layout 1,2 title title_text font ',14' noenhanced margins 0.09,0.98,0.17,0.85 spacing 0.1
 set title 'here: mean, 95 % interval, every seed' font ',11'
 set offsets 0.3, 0.3, 0, 0
 set key top left inside

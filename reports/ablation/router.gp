@@ -2,7 +2,7 @@
 stats data using (note(strcol('series'))) nooutput
 part(a, name, value) = strcol('axis') eq a && strcol('series') eq name ? value : NaN
 unset title
-set multiplot layout 1,3 title title_text font ',14' noenhanced margins 0.07,0.86,0.17,0.89 spacing 0.075
+set multiplot layout 1,3 title title_text font ',14' noenhanced margins 0.07,0.84,0.17,0.89 spacing 0.085
 unset key
 set logscale x
 set xlabel 'bias step'

@@ -154,10 +154,10 @@ static void test_one_variable(void **state)
     (void)state;
     const char *axis;
     EngErr err = {0};
-    EngPoint a = POINT("rho", "0.8", "seed", "1"), b = POINT("rho", "0.8", "seed", "2");
+    EngPoint a = POINT("rho", "0.8", "model_seed", "1"), b = POINT("rho", "0.8", "model_seed", "2");
     assert_int_equal(eng_arm_changed(&a, &b, &axis, &err), ENG_OK);
     assert_null(axis);
-    b = POINT("rho", "0.4", "seed", "2");
+    b = POINT("rho", "0.4", "model_seed", "2");
     assert_int_equal(eng_arm_changed(&a, &b, &axis, &err), ENG_OK);
     assert_string_equal(axis, "rho");
     b = POINT("rho", "0.4", "gate", "off");
@@ -180,7 +180,7 @@ static void test_sweeps(void **state)
 {
     (void)state;
     EngErr err = {0};
-    assert_int_equal(check_text("[train:a]\nrho = 0.4, 1\nseed = 1:8:+1\n", &err), ENG_OK);
+    assert_int_equal(check_text("[train:a]\nrho = 0.4, 1\nmodel_seed = 1:8:+1\n", &err), ENG_OK);
     assert_int_equal(
         check_text("[train:a]\nrho = 0.4, 1\n[train:b]\nrho = 0.4\ngate = off, plain\n", &err),
         ENG_OK);

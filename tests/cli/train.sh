@@ -1,0 +1,98 @@
+# engram train: a sweep from text to report, resumed after a kill and from the ledger file, and what it refuses.
+# label: fast
+set -u
+engram=$1 source=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failures=0
+fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
+# expect CODE PATTERN COMMAND...: exit code and output (both streams)
+expect() {
+    local want=$1 pattern=$2 out code
+    shift 2
+    out=$("$@" 2>&1)
+    code=$?
+    [ "$code" = "$want" ] || fail "$*: exit $code, expected $want: $out"
+    grep -Eq -- "$pattern" <<<"$out" || fail "$*: output lacks '$pattern': $out"
+}
+smoke=$source/sweeps/train/smoke.sweep
+tiny=(-a rung=tiny -a text=synthetic -a budget=5)
+train() { "$engram" train "$@"; }
+sql() { sqlite3 "$1" "$2"; }
+
+# --- a sweep, side by side, and once more: everything is found ------------------------------------------------
+expect 0 '6 runs, 6 of them to train' train "$smoke" --dry-run --runs=runs.csv
+expect 0 'all rows: outcome measured, from measured' train "$smoke" --db=a.db --runs=runs.csv --jobs=2
+[ "$(wc -l <runs.csv)" = 7 ] || fail "runs.csv has $(wc -l <runs.csv) lines"
+[ "$(sql a.db "SELECT count(*) FROM points WHERE kind = 'measured' AND provenance = 'engram run'")" = 6 ] || fail "points"
+[ "$(sql a.db "SELECT count(DISTINCT point_key) FROM series WHERE name = 'train_loss'")" = 6 ] || fail "series"
+expect 0 '6 found measured' train "$smoke" --db=a.db --runs=runs.csv
+expect 0 '6 runs, 0 of them to train' train "$smoke" --dry-run --runs=runs.csv
+
+# --- a fresh machine: runs come from the file, with their provenance --------------------------------------------
+expect 0 'from imported' train "$smoke" --db=b.db --runs=runs.csv
+[ "$(sql b.db "SELECT count(*) FROM points WHERE kind = 'imported' AND provenance LIKE 'runs.csv: trained on %'")" = 6 ] ||
+    fail "imported points"
+losses="SELECT axes_json ->> '\$.rho', axes_json ->> '\$.model_seed', value FROM sample_values JOIN points USING (point_key)
+    WHERE metric = 'loss' ORDER BY 1, 2"
+[ "$(sql a.db "$losses")" = "$(sql b.db "$losses")" ] || fail "losses differ between measured and imported"
+[ ! -e b.db.train/*.ckpt ] || fail "something was trained"
+expect 5 'has none of the 6 runs' train "$smoke" --db=c.db --runs=none.csv --recorded
+expect 0 'imported' train "$smoke" -a model_seed=1:3:+1 --db=c.db --runs=runs.csv --recorded
+
+# --- killed in the middle, with a checkpoint at every step: the same losses -------------------------------------
+long=(-a rung=tiny -a text=synthetic -a budget=12 -a rho=0.4,1)
+expect 0 measured train train "${long[@]}" --db=whole.db --runs=whole.csv
+for try in 1 2 3 4; do
+    "$engram" train train "${long[@]}" --db=killed.db --runs=killed.csv --checkpoint=0 >/dev/null 2>&1 &
+    pid=$!
+    for wait in $(seq 200); do
+        compgen -G 'killed.db.train/*.ckpt' >/dev/null && break
+        sleep 0.02
+    done
+    kill -9 $pid 2>/dev/null || break
+    wait $pid 2>/dev/null
+done
+expect 0 measured train train "${long[@]}" --db=killed.db --runs=killed.csv
+[ "$(sql whole.db "$losses")" = "$(sql killed.db "$losses")" ] || fail "losses differ after kills"
+expect 130 'goes on where it stopped' timeout --preserve-status -s INT 0.4 "$engram" train train -a rung=tiny -a text=synthetic -a budget=12 -a model_seed=1:200:+1 \
+    --db=stopped.db --runs=stopped.csv
+
+# --- what it refuses -------------------------------------------------------------------------------------------
+expect 1 'changes two variables, rho and lr; a comparison changes one' \
+    train train "${tiny[@]}" -a rho=0.4,1 -a lr=0.01,0.02 --db=d.db --runs=d.csv
+expect 1 "a single pass over [0-9]+ tokens needs as many; text 'synthetic' has 65536" \
+    train train -a rung=tiny -a text=synthetic -a budget=200 --db=d.db --runs=d.csv
+expect 1 'layer 7 is not one of the rung' train train "${tiny[@]}" -a rho=0.4 -a engram_at=7 --db=d.db --runs=d.csv
+expect 1 'heads' train train "${tiny[@]}" -a head=2 --db=d.db --runs=d.csv
+expect 1 'name one sweep file' train --db=d.db
+expect 6 'scripts/fetch_data --training makes it' train train --data=nowhere --db=d.db --runs=d.csv
+echo broken >d.csv
+expect 6 'd.csv:1: column 1' train train "${tiny[@]}" --db=d.db --runs=d.csv
+rm -f d.csv
+# Fewer parameters than the smallest table: the point is skipped, and says why.
+expect 5 'skipped: .*rho=0.99' train train "${tiny[@]}" -a rho=0.99 --db=e.db --runs=e.csv
+# --- a diverged model is a result, in file and database -----------------------------------------------------------
+expect 2 'failed' train train "${tiny[@]}" -a lr=10 -a rho=0.4 --db=g.db --runs=g.csv
+grep -q ',failed,"\?loss' g.csv || fail "g.csv has no failed run"
+expect 2 'failed' train train "${tiny[@]}" -a lr=10 -a rho=0.4 --db=h.db --runs=g.csv
+
+# --- a full disk keeps the ledger file whole ----------------------------------------------------------------------
+cp runs.csv full.csv
+ENG_FAIL_WRITE=3000 "$engram" train train "${tiny[@]}" -a lr=0.01 --db=i.db --runs=full.csv >/dev/null 2>&1 && fail "a full disk passed"
+cmp -s runs.csv full.csv || fail "the ledger file changed"
+
+# --- the report ------------------------------------------------------------------------------------------------
+expect 0 'index.html' "$engram" report ablation --db=b.db --out=report
+for text in 'lowest mean at rho' 'Engram lowers the loss at equal parameters' "the paper&#39;s contrasts\|the paper's contrasts" \
+    'read from its figures' 'where the lowest mean lies' 'runs.csv: trained on'; do
+    grep -q -- "$text" report/index.html || fail "the report lacks '$text'"
+done
+for figure in rho curves load suppressed sources lens; do
+    [ -s "report/$figure.svg" ] || fail "no figure $figure"
+done
+expect 0 'index.html' "$engram" report ablation --db=i.db --out=report2
+expect 0 'text +training' "$engram" list train
+
+[ "$failures" = 0 ] || exit 1
