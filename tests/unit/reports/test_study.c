@@ -1,0 +1,156 @@
+/* Statistics as SQL functions against bench/core/paired.c, the table of training runs, and
+ * published numbers. */
+#include "tests/unit/reports/fixture.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "bench/core/paired.h"
+#include "bench/experiments/train_run.h"
+#include "reports/study.h"
+
+static sqlite3 *open_memory(void)
+{
+    sqlite3 *sql;
+    assert_int_equal(sqlite3_open(":memory:", &sql), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(sql,
+                     "CREATE TABLE points (point_key, config_key, experiment, kind, axes_json);"
+                     "CREATE TABLE block_points (block_id, point_key, outcome, reason);"
+                     "CREATE TABLE sample_values (block_id, point_key, metric, value)",
+                     NULL, NULL, NULL),
+        SQLITE_OK);
+    return sql;
+}
+
+static void run_sql(sqlite3 *sql, const char *text)
+{
+    char *message = NULL;
+    if (sqlite3_exec(sql, text, NULL, NULL, &message)) fail_msg("%s: %s", text, message);
+}
+
+static double ask(sqlite3 *sql, const char *text)
+{
+    sqlite3_stmt *statement;
+    if (sqlite3_prepare_v2(sql, text, -1, &statement, NULL))
+        fail_msg("%s: %s", text, sqlite3_errmsg(sql));
+    int rc = sqlite3_step(statement);
+    if (rc != SQLITE_ROW) fail_msg("%s: %s", text, sqlite3_errmsg(sql));
+    double value = sqlite3_column_type(statement, 0) == SQLITE_NULL
+                       ? NAN
+                       : sqlite3_column_double(statement, 0);
+    sqlite3_finalize(statement);
+    return value;
+}
+
+static void near(double got, double want)
+{
+    if (!(fabs(got - want) < 1e-9)) fail_msg("got %.12g, want %.12g", got, want);
+}
+
+static void test_functions(void **state)
+{
+    (void)state;
+    sqlite3 *sql = open_memory();
+    EngErr err = {0};
+    if (eng_study_register(sql, "memory", &err)) fail_msg("%s", err.text);
+    run_sql(sql, "CREATE TABLE d (v); INSERT INTO d VALUES (.1), (.2), (NULL), (.3), (.1)");
+    const double values[] = {.1, .2, .3, .1};
+    EngPaired want = eng_arm_mean(values, 4);
+    near(ask(sql, "SELECT paired_test(v) ->> '$.mean' FROM d"), want.mean);
+    near(ask(sql, "SELECT paired_test(v) ->> '$.lo' FROM d"), want.lo);
+    near(ask(sql, "SELECT paired_test(v) ->> '$.p_two' FROM d"), want.p_two);
+    near(ask(sql, "SELECT paired_test(v) ->> '$.n' FROM d"), 4);
+    assert_true(isnan(ask(sql, "SELECT paired_test(v) ->> '$.lo' FROM d WHERE v = .2")));
+    near(ask(sql, "SELECT paired_test(v) ->> '$.n' FROM d WHERE v > 9"), 0);
+
+    run_sql(sql,
+            "CREATE TABLE c (x, s, y); INSERT INTO c SELECT x.value, s.value, abs(x.value - .6)"
+            " + s.value * .3 + ((x.value * 100 + s.value * 7) % 3) * .001"
+            " FROM json_each('[0.4,0.6,0.8,1]') x, json_each('[1,2,3,4]') s");
+    near(ask(sql, "SELECT lowest(x, s, y) ->> '$.best' FROM c"), 0.6);
+    near(ask(sql, "SELECT json_array_length(lowest(x, s, y), '$.tied') FROM c"), 1);
+    near(ask(sql, "SELECT valley_fixed(x, s, y, .4, .6, 1) ->> '$.claimed' FROM c"), 1);
+    near(ask(sql, "SELECT valley_fixed(x, s, y, .4, .8, 1) ->> '$.claimed' FROM c"), 0);
+    near(ask(sql, "SELECT valley_split(x, s, y) ->> '$.valley' FROM c"), 0.6);
+    assert_true(isnan(ask(sql, "SELECT valley_fixed(x, s, y, .4, .7, 1) FROM c")));
+    assert_true(isnan(ask(sql, "SELECT valley_split(x, s, y) FROM c WHERE s < 3")));
+    assert_true(isnan(ask(sql, "SELECT lowest(x, s, y) FROM c WHERE s < 2")));
+    near(ask(sql, "SELECT spread(x, s, y) ->> '$.df' FROM c"), 9);
+    assert_true(ask(sql, "SELECT spread(x, s, y) ->> '$.sigma' FROM c") < 0.002);
+    near(ask(sql, "SELECT holm(n, p) ->> '$.b' FROM (SELECT 'a' n, .01 p UNION SELECT 'b', .02"
+                  " UNION SELECT 'c', .5)"),
+         0.04);
+    near(ask(sql, "SELECT claim(paired_test(v), .01, .2) = 'confirmed' FROM d"), 1);
+    near(ask(sql, "SELECT claim(paired_test(v), .01, -.2) = 'contradicted' FROM d"), 1);
+    near(ask(sql, "SELECT claim(paired_test(v), NULL, .2) LIKE 'not detectable%' FROM d"), 1);
+    sqlite3_close(sql);
+}
+
+/* One row per model and seed, whichever machine trained it; the family most runs share is the main
+ * one. */
+static void test_runs(void **state)
+{
+    (void)state;
+    sqlite3 *sql = open_memory();
+    EngErr err = {0};
+    run_sql(sql, "INSERT INTO points VALUES"
+                 " ('p1', 'c1', 'train', 'imported', "
+                 "'{\"rho\":1,\"model_seed\":1,\"lr\":-1,\"threads\":1}'),"
+                 " ('p2', 'c1', 'train', 'measured', "
+                 "'{\"rho\":1,\"model_seed\":1,\"lr\":-1,\"threads\":1}'),"
+                 " ('p3', 'c3', 'train', 'measured', "
+                 "'{\"rho\":1,\"model_seed\":2,\"lr\":-1,\"threads\":1}'),"
+                 " ('p4', 'c4', 'train', 'measured', "
+                 "'{\"rho\":1,\"model_seed\":1,\"lr\":0.5,\"threads\":1}'),"
+                 " ('p5', 'c5', 'hash', 'measured', '{}');"
+                 "INSERT INTO block_points VALUES ('b', 'p1', 'measured', NULL), ('b', 'p2', "
+                 "'measured', NULL),"
+                 " ('b', 'p3', 'failed', 'loss is nan'), ('b', 'p4', 'measured', NULL), ('b', "
+                 "'p5', 'measured', NULL);"
+                 "INSERT INTO sample_values VALUES ('b', 'p1', 'loss', 3), ('b', 'p2', 'loss', 4)");
+    if (eng_study_register(sql, "memory", &err)) fail_msg("%s", err.text);
+    near(ask(sql, "SELECT count(*) FROM v_train"), 3);
+    near(ask(sql, "SELECT loss FROM v_train WHERE seed = 1 AND lr = -1"), 4);
+    near(ask(sql, "SELECT count(*) FROM v_train WHERE main"), 2);
+    near(ask(sql, "SELECT count(*) FROM v_train WHERE outcome = 'failed' AND loss IS NULL"), 1);
+    near(ask(sql, "SELECT count(DISTINCT arm) FROM v_train"), 2);
+    sqlite3_close(sql);
+}
+
+static void test_published(void **state)
+{
+    (void)state;
+    sqlite3 *sql = open_memory();
+    EngErr err = {0};
+    char folder[] = "/tmp/test_study_XXXXXX", path[64];
+    if (eng_study_published(sql, ENG_SOURCE_DIR "/reports/ablation", &err))
+        fail_msg("%s", err.text);
+    near(ask(sql, "SELECT count(*) FROM published WHERE figure = 'fig3_left'"), 20);
+    near(
+        ask(sql,
+            "SELECT y FROM published WHERE figure = 'fig3_left' AND series = 'C=6e20' AND x = 100"),
+        1.7248);
+    near(ask(sql, "SELECT y FROM published WHERE figure = 'fig5' AND x = 'w/o gating'"), 1.7724);
+    assert_non_null(mkdtemp(folder));
+    if (eng_study_published(sql, folder, &err)) fail_msg("%s", err.text);
+    near(ask(sql, "SELECT count(*) FROM published"), 0);
+    snprintf(path, sizeof path, "%s/published.csv", folder);
+    const char *text = "# a comment\nfig,a,1,2,x, y\nfig,a,1,two,\n";
+    assert_int_equal(eng_file_write(path, text, strlen(text), &err), ENG_OK);
+    assert_int_equal(eng_study_published(sql, folder, &err), ENG_BAD_DATA);
+    assert_non_null(strstr(err.text, "published.csv: line 3"));
+    near(ask(sql, "SELECT count(*) FROM published WHERE note = 'x, y'"), 1);
+    unlink(path);
+    rmdir(folder);
+    sqlite3_close(sql);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_published),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
