@@ -43,6 +43,7 @@ typedef struct Runs {
     Job jobs[ENG_TRAIN_MAX_JOBS];
     bool *over;   /* [n_items] nothing is left to do, or nothing was */
     int *started; /* [n_items] */
+    bool *stored; /* [n_items] by this block */
     int n_over, n_wanted, pair;
     int64_t begun_ns, shown_ns;
 } Runs;
@@ -149,7 +150,7 @@ static EngStatus store(Runs *runs, int i, const EngTrainRecord *record, int64_t 
         eng_db_rollback(db);
         return status;
     }
-    runs->over[i] = true;
+    runs->over[i] = runs->stored[i] = true;
     runs->n_over++;
     EngRunResult *result = runs->where->result;
     if (result) measured ? result->measured++ : result->failed++;
@@ -319,6 +320,25 @@ static EngStatus run_all(Runs *runs, EngErr *err)
     return status;
 }
 
+/* Of what this block stored. */
+static EngStatus liken_all(Runs *runs, EngErr *err)
+{
+    EngStatus status = ENG_OK;
+    for (int i = 0; i < runs->sweep->n_items && !status; i++) {
+        const char *series = NULL;
+        EngSampleId id = {.block_id = runs->block->block_id,
+                          .point_key = runs->sweep->items[i].point->point_key};
+        if (!runs->stored[i]) continue;
+        status = eng_train_likeness(runs->sweep, i, &series, err);
+        if (!status && series) status = eng_db_begin(runs->where->db, err);
+        if (status || !series) continue;
+        status = put_series(runs, &id, series, err);
+        if (!status) status = eng_db_commit(runs->where->db, err);
+        if (status) eng_db_rollback(runs->where->db);
+    }
+    return status;
+}
+
 /* Items that the database has already are over before they begin. */
 static void mark_wanted(Runs *runs)
 {
@@ -346,8 +366,9 @@ EngStatus eng_train_block(void *context, const EngBlockContext *where, const Eng
                  .shown_ns = eng_now_ns()};
     runs.over = eng_arena_alloc(sweep->arena, (n + 1) * sizeof *runs.over);
     runs.started = eng_arena_alloc(sweep->arena, (n + 1) * sizeof *runs.started);
+    runs.stored = eng_arena_alloc(sweep->arena, (n + 1) * sizeof *runs.stored);
     runs.shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    EngStatus status = runs.over && runs.started && runs.shared != MAP_FAILED
+    EngStatus status = runs.over && runs.started && runs.stored && runs.shared != MAP_FAILED
                            ? ENG_OK
                            : ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for training runs");
     if (status) return status;
@@ -357,6 +378,7 @@ EngStatus eng_train_block(void *context, const EngBlockContext *where, const Eng
     if (!status)
         status = eng_db_segment_start(where->db, block->block_id, block->seed, &runs.segment, err);
     if (!status) status = run_all(&runs, err);
+    if (!status) status = liken_all(&runs, err);
     if (status) stop_all(&runs);
     EngErr *later = status ? NULL : err;
     EngStatus closed =

@@ -38,6 +38,12 @@ struct EngTrainSweep {
     EngRunHooks hooks;
 };
 
+#define ENG_TRAIN_MAX_LAYERS 64
+
+/* Likeness of item i to its reference as series (JSON), from the ledger or worked out and added to
+ * it. *series NULL: there is no reference in the sweep, or the streams of one of the two are not
+ * here. */
+EngStatus eng_train_likeness(EngTrainSweep *sweep, int i, const char **series, EngErr *err);
 EngStatus eng_train_planned(void *context, EngSession *session, EngErr *err);
 EngStatus eng_train_block(void *context, const EngBlockContext *where, const EngLedgerBlock *block,
                           EngErr *err);

@@ -24,7 +24,8 @@ sql() { sqlite3 "$1" "$2"; }
 # --- a sweep, side by side, and once more: everything is found ------------------------------------------------
 expect 0 '6 runs, 6 of them to train' train "$smoke" --dry-run --runs=runs.csv
 expect 0 'all rows: outcome measured, from measured' train "$smoke" --db=a.db --runs=runs.csv --jobs=2
-[ "$(wc -l <runs.csv)" = 7 ] || fail "runs.csv has $(wc -l <runs.csv) lines"
+# A header, six runs, six likenesses.
+[ "$(wc -l <runs.csv)" = 13 ] || fail "runs.csv has $(wc -l <runs.csv) lines"
 [ "$(sql a.db "SELECT count(*) FROM points WHERE kind = 'measured' AND provenance = 'engram run'")" = 6 ] || fail "points"
 [ "$(sql a.db "SELECT count(DISTINCT point_key) FROM series WHERE name = 'train_loss'")" = 6 ] || fail "series"
 expect 0 '6 found measured' train "$smoke" --db=a.db --runs=runs.csv
@@ -89,7 +90,7 @@ for text in 'lowest mean at rho' 'Engram lowers the loss at equal parameters' "t
     'read from its figures' 'where the lowest mean lies' 'runs.csv: trained on'; do
     grep -q -- "$text" report/index.html || fail "the report lacks '$text'"
 done
-for figure in rho curves load suppressed sources lens; do
+for figure in rho curves load suppressed sources lens likeness; do
     [ -s "report/$figure.svg" ] || fail "no figure $figure"
 done
 expect 0 'index.html' "$engram" report ablation --db=i.db --out=report2
