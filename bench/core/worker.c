@@ -25,6 +25,7 @@
 
 #define HANG_S             300
 #define LOST_DEVICE        70    /* exit status, for the log */
+#define NO_MEMORY          71    /* likewise, where a message could not be made */
 #define LAYOUT_STACK_BYTES 65536 /* the stack starts up to this much lower, in steps of 16 */
 
 /* ---- pipe --------------------------------------------------------------------------------------
@@ -338,7 +339,7 @@ static void run_rounds(Child *child)
     int64_t start = eng_now_ns();
     EngRng rng;
     int *order = eng_alloc_array((size_t)task->n_points, sizeof *order);
-    if (!order) _exit(7);
+    if (!order) _exit(NO_MEMORY);
     eng_rng_seed(&rng, task->seed);
     for (int pair = task->first_pair; pair < task->first_pair + task->pairs; pair++) {
         eng_shuffle(&rng, order, task->n_points);
@@ -429,13 +430,13 @@ static void trace_point(Child *child, int i)
 static void run_child(const EngWorkerTask *task, int to_parent, int from_parent)
 {
     Child *child = eng_alloc(sizeof *child);
-    if (!child) _exit(7);
+    if (!child) _exit(NO_MEMORY);
     child->task = task;
     child->experiment = task->points[0]->experiment;
     child->to_parent = to_parent;
     child->from_parent = from_parent;
     child->slots = eng_alloc_array((size_t)task->n_points, sizeof(Slot));
-    if (!child->slots) _exit(7);
+    if (!child->slots) _exit(NO_MEMORY);
     eng_counters_open(&child->counters); /* before threads are made, which inherit them */
     child->note.timer = eng_timer_measure();
     child->note.length_ns = eng_sample_length_ns(&child->note.timer, task->target_ns);
@@ -475,7 +476,7 @@ run_child_shifted(const EngWorkerTask *task, int to_parent, int from_parent)
     volatile char *pad = alloca(16 + 16 * (size_t)eng_rng_below(&rng, LAYOUT_STACK_BYTES / 16));
     pad[0] = 0;
     void *heap = eng_alloc((size_t)eng_rng_below(&rng, 64) * 4096 + 64);
-    if (!heap) _exit(7);
+    if (!heap) _exit(NO_MEMORY);
     run_child(task, to_parent, from_parent);
 }
 
@@ -557,6 +558,7 @@ void eng_worker_end(EngWorker *worker, bool kill_it, char *how, size_t size)
         snprintf(how, size, "signal %d (%s)", WTERMSIG(wait_status),
                  strsignal(WTERMSIG(wait_status)));
     else
-        snprintf(how, size, "exit %d", WEXITSTATUS(wait_status));
+        snprintf(how, size, "exit %d%s", WEXITSTATUS(wait_status),
+                 WEXITSTATUS(wait_status) == NO_MEMORY ? " (out of memory)" : "");
     worker->pid = -1;
 }
