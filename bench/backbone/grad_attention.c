@@ -189,10 +189,8 @@ EngStatus eng_train_attention_back(EngLane *lane, int layer, const EngReal *d_y,
     EngLayerKept *kept = &lane->layers[layer];
     EngScratch *s = &lane->scratch;
     EngDense qkv = eng_dense(lane, ENG_W_QKV, layer, 0), out = eng_dense(lane, ENG_W_OUT, layer, 0);
-    EngStatus status =
-        eng_dense_weight(lane->products, &out, kept->context, d_y, lane->tokens, err);
-    if (!status)
-        status = eng_dense_input(lane->products, &out, d_y, lane->tokens, s->context, false, err);
+    EngStatus status = eng_dense_backward(lane->products, &out, kept->context, d_y, lane->tokens,
+                                          s->context, false, err);
     memset(s->qkv, 0, (size_t)(lane->tokens * qkv.out) * sizeof *s->qkv);
     for (int64_t seq = 0; seq < lane->tokens / config->seq_len; seq++)
         for (int h = 0; h < c->heads && !status; h++) {
@@ -203,8 +201,6 @@ EngStatus eng_train_attention_back(EngLane *lane, int layer, const EngReal *d_y,
         }
     if (status) return status;
     rotate(lane, s->qkv, true);
-    status =
-        eng_dense_weight(lane->products, &qkv, kept->attention.normed, s->qkv, lane->tokens, err);
-    if (status) return status;
-    return eng_dense_input(lane->products, &qkv, s->qkv, lane->tokens, d_normed, false, err);
+    return eng_dense_backward(lane->products, &qkv, kept->attention.normed, s->qkv, lane->tokens,
+                              d_normed, false, err);
 }

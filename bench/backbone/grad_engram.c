@@ -35,10 +35,8 @@ static EngStatus project_back(EngLane *lane, int module, EngErr *err)
     EngDense kv = eng_dense(lane, ENG_W_ENGRAM_KV, module, 0);
     const EngReal *d_kv = lane->scratch.kv;
     EngReal *d_e = lane->d_e + module * lane->trainer->config.batch_tokens * kv.in;
-    EngStatus status =
-        eng_dense_weight(lane->products, &kv, lane->engrams[module].e, d_kv, lane->tokens, err);
-    if (status) return status;
-    return eng_dense_input(lane->products, &kv, d_kv, lane->tokens, d_e, false, err);
+    return eng_dense_backward(lane->products, &kv, lane->engrams[module].e, d_kv, lane->tokens, d_e,
+                              false, err);
 }
 
 /* ---- gate of one stream of one token ---- */

@@ -34,10 +34,8 @@ EngStatus eng_train_head(EngLane *lane, bool train, EngReal *d_final, EngErr *er
         if (status) break;
         entropy(lane, at, rows, logits, weight);
         if (!train) continue;
-        status = eng_dense_weight(lane->products, &head, x, logits, rows, err);
-        if (!status)
-            status =
-                eng_dense_input(lane->products, &head, logits, rows, d_final + at * d, false, err);
+        status = eng_dense_backward(lane->products, &head, x, logits, rows, d_final + at * d, false,
+                                    err);
     }
     return status;
 }

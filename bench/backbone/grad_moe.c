@@ -185,8 +185,8 @@ static EngStatus expert_backward(EngLane *lane, int layer, int e, const EngReal 
     for (int64_t r = 0; r < rows; r++) s->route[order[r]] = s->d_scale[r];
     status = eng_dense_weight(lane->products, &down, s->act, s->rows, rows, err);
     gather_rows(kept->moe.normed, order, rows, k, d, s->rows);
-    if (!status) status = eng_dense_weight(lane->products, &up, s->rows, wide, rows, err);
-    if (!status) status = eng_dense_input(lane->products, &up, wide, rows, s->rows, false, err);
+    if (!status)
+        status = eng_dense_backward(lane->products, &up, s->rows, wide, rows, s->rows, false, err);
     for (int64_t r = 0; r < rows && !status; r++)
         eng_add_scaled(d_normed + order[r] / k * d, s->rows + r * d, 1, (size_t)d);
     return status;
@@ -219,10 +219,9 @@ static EngStatus shared_backward(EngLane *lane, int layer, const EngReal *d_y, E
     if (status) return status;
     eng_swiglu_backward(kept->shared, s->act2, NULL, rows, down.in, s->act, NULL);
     status = eng_dense_weight(lane->products, &down, s->act, d_y, rows, err);
-    if (!status)
-        status = eng_dense_weight(lane->products, &up, kept->moe.normed, kept->shared, rows, err);
     if (status) return status;
-    return eng_dense_input(lane->products, &up, kept->shared, rows, d_normed, false, err);
+    return eng_dense_backward(lane->products, &up, kept->moe.normed, kept->shared, rows, d_normed,
+                              false, err);
 }
 
 /* From d of the routing weights to that of the router's inputs (added to d_normed) and weights. */
@@ -250,10 +249,8 @@ static EngStatus router_backward(EngLane *lane, int layer, EngReal *d_normed, En
     }
     for (int64_t i = 0; i < all; i++) s->affinity[i] *= kept->affinity[i] * (1 - kept->affinity[i]);
     EngDense router = eng_dense(lane, ENG_W_ROUTER, layer, 0);
-    EngStatus status =
-        eng_dense_weight(lane->products, &router, kept->moe.normed, s->affinity, lane->tokens, err);
-    if (status) return status;
-    return eng_dense_input(lane->products, &router, s->affinity, lane->tokens, d_normed, true, err);
+    return eng_dense_backward(lane->products, &router, kept->moe.normed, s->affinity, lane->tokens,
+                              d_normed, true, err);
 }
 
 EngStatus eng_train_moe(EngLane *lane, int layer, EngErr *err)

@@ -32,9 +32,13 @@ typedef struct EngDense {
     bool turned;
 } EngDense;
 
-/* Room for rounded operands: one per lane. */
+/* Rounded operands and primitives: one per lane. `rows` (up to ENG_DENSE_ROWS, 0: none) are numbers
+ * of rows that come often, `most` the largest operand's elements. ENG_UNSUPPORTED: bf16 without
+ * AVX-512. */
+#define ENG_DENSE_ROWS 2
 typedef struct EngDenses EngDenses;
-EngStatus eng_denses_create(EngDtype dtype, int64_t max_elements, EngDenses **denses, EngErr *err);
+EngStatus eng_denses_create(EngDtype dtype, int64_t most, const int64_t rows[ENG_DENSE_ROWS],
+                            EngDenses **denses, EngErr *err);
 void eng_denses_destroy(EngDenses *denses); /* accepts NULL */
 
 /* y [rows, out] = x [rows, in] . w */
@@ -46,5 +50,8 @@ EngStatus eng_dense_input(EngDenses *denses, const EngDense *dense, const EngRea
 /* gradient += x^T . d_y */
 EngStatus eng_dense_weight(EngDenses *denses, const EngDense *dense, const EngReal *x,
                            const EngReal *d_y, int64_t rows, EngErr *err);
+/* Both, which rounds d_y once; d_x may be x. */
+EngStatus eng_dense_backward(EngDenses *denses, const EngDense *dense, const EngReal *x,
+                             const EngReal *d_y, int64_t rows, EngReal *d_x, bool add, EngErr *err);
 
 #endif

@@ -175,6 +175,21 @@ static void carve_lane(Carver *carver, EngLane *lane)
     carve_scratch(carver, config, tokens, &lane->scratch);
 }
 
+/* Elements of the largest operand that is rounded: tokens (times top_k within an expert at most
+ * tokens) times the widest side of a matrix, or a chunk of logits. */
+static int64_t largest_operand(const EngTrainConfig *config, int64_t tokens)
+{
+    int64_t most = ENG_TRAIN_CHUNK * (int64_t)config->model.vocab;
+    for (int what = 0; what < ENG_W_TRAIN_COUNT; what++) {
+        int64_t rows, columns;
+        eng_train_shape(config, what, &rows, &columns);
+        if (what == ENG_W_EMBED || what == ENG_W_HEAD || what == ENG_W_TABLE) continue;
+        if (rows * tokens > most) most = rows * tokens;
+        if (columns * tokens > most) most = columns * tokens;
+    }
+    return most;
+}
+
 EngStatus eng_lane_create(EngTrainer *trainer, int64_t tokens, EngLane *lane, EngErr *err)
 {
     Carver carver = {.fits = true};
@@ -186,7 +201,9 @@ EngStatus eng_lane_create(EngTrainer *trainer, int64_t tokens, EngLane *lane, En
     if (status) return status;
     carver = (Carver){.base = lane->memory, .fits = true};
     carve_lane(&carver, lane);
-    return eng_denses_create(trainer->config.model.dtype, 0, &lane->products, err);
+    const int64_t often[ENG_DENSE_ROWS] = {tokens, ENG_TRAIN_CHUNK};
+    return eng_denses_create(trainer->config.model.dtype, largest_operand(&trainer->config, tokens),
+                             often, &lane->products, err);
 }
 
 void eng_lane_destroy(EngLane *lane)
