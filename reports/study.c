@@ -266,19 +266,6 @@ static int add_functions(sqlite3 *sql)
     return rc;
 }
 
-/* A choice of how models are trained, not of what they are: arms that share all of these are a
- * family, and comparisons are made within the largest one. */
-static bool is_training(const char *axis)
-{
-    static const char *const names[] = {"rung",         "text",     "budget",    "streams",
-                                        "lr",           "schedule", "rule",      "vocab_rule",
-                                        "table_rule",   "table_lr", "bias_step", "bias_decay",
-                                        "balance_loss", "batch",    "dtype"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(names[i], axis)) return true;
-    return false;
-}
-
 static void add_table(EngStr *sql)
 {
     eng_str_add(sql,
@@ -287,7 +274,7 @@ static void add_table(EngStr *sql)
                 "', '$.threads') AS arm, json_remove(axes_json,"
                 " '$." ENG_ARM_AXIS_SEED "', '$.threads'");
     for (int i = 0; i < ENG_ARM_AXES; i++)
-        if (!is_training(eng_arm_axes[i].name))
+        if (!eng_arm_is_training(eng_arm_axes[i].name))
             eng_str_printf(sql, ", '$.%s'", eng_arm_axes[i].name);
     eng_str_add(sql, ") AS family, 0 AS main");
     eng_str_add(sql, ", axes_json ->> '$." ENG_ARM_AXIS_SEED "' AS seed");

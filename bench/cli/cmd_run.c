@@ -54,6 +54,8 @@ static EngStatus read_sweep(EngCli *cli, const char *what, EngSweep **sweep, Eng
         if (!strncmp(assignments[i], "trace=", 6)) trace = false; /* says how many */
     }
     if (trace && n < MAX_ASSIGNMENTS) assignments[n++] = "trace=" TEXT(ENG_TRACE_SAMPLES);
+    if (!strcmp(what, "train"))
+        return ENG_FAIL(err, ENG_USAGE, "run: models are trained by `engram train`");
     size_t length = strlen(what);
     bool is_file = strchr(what, '/') || (length > 6 && !strcmp(what + length - 6, ".sweep"));
     return is_file ? eng_sweep_read(what, &catalog, assignments, n, sweep, err)

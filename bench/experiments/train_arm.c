@@ -315,6 +315,17 @@ EngStatus eng_arm_label(const EngPoint *point, EngStr *out, EngErr *err)
 
 /* ---- one variable ---- */
 
+bool eng_arm_is_training(const char *axis)
+{
+    static const char *const names[] = {"rung",         "text",     "budget",    "streams",
+                                        "lr",           "schedule", "rule",      "vocab_rule",
+                                        "table_rule",   "table_lr", "bias_step", "bias_decay",
+                                        "balance_loss", "batch",    "dtype"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i], axis)) return true;
+    return false;
+}
+
 static bool is_free(int axis)
 {
     return !strcmp(eng_arm_axes[axis].name, ENG_ARM_AXIS_SEED) ||

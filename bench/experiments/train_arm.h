@@ -49,5 +49,8 @@ EngStatus eng_arm_check_sweep(const EngSweep *sweep, EngErr *err);
 
 #define ENG_ARM_AXES 30
 extern const EngAxisDef eng_arm_axes[ENG_ARM_AXES];
+/* Whether an axis says how models are trained, not what they are. Arms that share all of these (and
+ * the seed aside) are a family: a report compares within the largest one. */
+bool eng_arm_is_training(const char *axis);
 
 #endif

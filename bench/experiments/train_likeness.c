@@ -28,16 +28,15 @@ static int64_t seed_of(const EngTrainItem *item)
     return eng_point_int(&item->point->point, ENG_ARM_AXIS_SEED);
 }
 
-/* Same text, same training, same backbone: what a pure MoE shares with its arms. */
+/* Same text, same training, same backbone: what a pure MoE shares with its arms. It has no table.
+ */
 static bool is_kin(const EngTrainItem *a, const EngTrainItem *b)
 {
-    static const char *const axes[] = {
-        "rung",       "text",      "budget",     "streams",      "lr",    "schedule", "rule",
-        "vocab_rule", "bias_step", "bias_decay", "balance_loss", "batch", "dtype"};
-    for (size_t i = 0; i < sizeof axes / sizeof *axes; i++)
-        if (strcmp(eng_point_word(&a->point->point, axes[i]),
-                   eng_point_word(&b->point->point, axes[i])))
-            return false;
+    for (int i = 0; i < ENG_ARM_AXES; i++) {
+        const char *axis = eng_arm_axes[i].name;
+        if (!eng_arm_is_training(axis) || !strncmp(axis, "table_", 6)) continue;
+        if (strcmp(a->point->point.values[i].text, b->point->point.values[i].text)) return false;
+    }
     return true;
 }
 
