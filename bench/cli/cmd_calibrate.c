@@ -43,8 +43,9 @@ typedef struct Calibrate {
     EngRecording measured; /* of all runs */
     EngRecording held;     /* --validate: points of its run; those that the fit used are left out */
     EngRecording fitted;   /* of --fit; else empty */
-    EngCalibration calibration;
-    int failed; /* points */
+    EngCalibration calibration; /* of this occasion, for the machine file */
+    EngCalibration predicting;  /* of --fit, or the same */
+    int failed;                 /* points */
 } Calibrate;
 
 /* ---- measuring ---------------------------------------------------------------------------------
@@ -180,6 +181,12 @@ static EngStatus write_machine(const Calibrate *c, EngErr *err)
     EngMachineFacts facts = find_facts(c);
     EngMachineModel model;
     EngStr text = {0};
+    if (c->calibration.slowdown_basis[0] && !(c->calibration.slowdowns.fetch > 0))
+        eng_warn("calibrate",
+                 "a gather beside a product was not slower: fetch_slowdown is left out");
+    if (c->calibration.slowdown_basis[0] && !(c->calibration.slowdowns.compute > 0))
+        eng_warn("calibrate",
+                 "a product beside a gather was not slower: compute_slowdown is left out");
     EngStatus status = eng_calibration_machine(&c->calibration, &facts, &text, err);
     /* What is written must be what a plan can read. */
     if (!status) status = eng_machine_parse(path, text.text, &model, err);
@@ -209,7 +216,7 @@ static EngStatus print_errors(const Calibrate *c, int *beyond, EngErr *err)
     EngTextTable *table;
     EngStatus status = eng_table_create(&table, columns, 8, err);
     if (status) return status;
-    eng_calibration_errors(&c->calibration, &c->held, errors);
+    eng_calibration_errors(&c->predicting, &c->held, errors);
     for (int m = 0; m < ENG_MODEL_COUNT; m++) {
         const EngModelError *e = &errors[m];
         bool missed = e->absolute > eng_model_gate((EngModelKind)m);
@@ -223,7 +230,7 @@ static EngStatus print_errors(const Calibrate *c, int *beyond, EngErr *err)
         eng_table_text(table, !e->n ? "not calibrated" : missed ? "beyond its gate" : "");
         *beyond += missed || !e->n;
     }
-    printf("\nfitted on %s of %s:\n", c->calibration.name, c->calibration.date);
+    printf("\nfitted on %s of %s:\n", c->predicting.name, c->predicting.date);
     status = eng_table_print(table, stdout, err);
     eng_table_free(table);
     return status;
@@ -251,7 +258,7 @@ static EngStatus provenance(const Calibrate *c, const EngPrediction *p, char **o
 {
     EngStr text = {0};
     eng_str_printf(&text, "%s%s, fitted on %s of %s: %s", p->extrapolated ? "extrapolated: " : "",
-                   eng_model_name(p->model), c->calibration.name, c->calibration.date, p->basis);
+                   eng_model_name(p->model), c->predicting.name, c->predicting.date, p->basis);
     EngStatus status = eng_str_status(&text, err);
     *out = text.text;
     return status;
@@ -271,13 +278,13 @@ static EngStatus store_predictions(const Calibrate *c, EngErr *err)
     for (int i = 0; i < c->held.n && !status; i++) {
         const EngRecordedValue *v = &c->held.values[i];
         EngPrediction p;
-        if (!eng_calibration_predict(&c->calibration, &c->held, v, &p)) continue;
+        if (!eng_calibration_predict(&c->predicting, &c->held, v, &p)) continue;
         status = provenance(c, &p, &texts[n], err);
         values[n] = (EngSimulated){v->key, v->metric, p.value, texts[n]};
         n++;
     }
-    eng_str_printf(&model, "models of %s, %s of %s", ENG_VERSION, c->calibration.name,
-                   c->calibration.date);
+    eng_str_printf(&model, "models of %s, %s of %s", ENG_VERSION, c->predicting.name,
+                   c->predicting.date);
     if (!status) status = eng_str_status(&model, err);
     if (!status)
         status = eng_db_put_simulated(c->db, c->run_ids[c->n - 1], "validate, simulated",
@@ -292,16 +299,25 @@ static EngStatus store_predictions(const Calibrate *c, EngErr *err)
 /* ---- the verb ----------------------------------------------------------------------------------
  */
 
-static EngStatus fit(Calibrate *c, EngErr *err)
+/* Before anything is measured: a mistake must not come after minutes. */
+static EngStatus open_fitted(Calibrate *c, EngErr *err)
 {
     const char *path = eng_cli_text(c->cli, "fit");
-    EngStr missing = {0};
-    EngStatus status = path ? eng_recording_open(path, &c->fitted, err) : ENG_OK;
+    if (!path) return ENG_OK;
+    if (!eng_cli_flag(c->cli, "validate"))
+        return ENG_FAIL(err, ENG_USAGE,
+                        "--fit is for --validate: a machine file is of this machine");
+    EngStatus status = eng_recording_open(path, &c->fitted, err);
     if (status == ENG_NOT_FOUND)
         status = ENG_FAIL(err, ENG_BAD_DATA, "--fit=%s: no such file", path);
-    if (!status)
-        status =
-            eng_calibration_fit(path ? &c->fitted : &c->measured, &missing, &c->calibration, err);
+    return status;
+}
+
+/* Parts that lack a measurement are named, and what rests on them is left out. */
+static EngStatus fit(Calibrate *c, const EngRecording *recording, EngCalibration *out, EngErr *err)
+{
+    EngStr missing = {0};
+    EngStatus status = eng_calibration_fit(recording, &missing, out, err);
     for (char *line = missing.text, *end; line && *line && !status; line = end + 1) {
         end = strchr(line, '\n');
         *end = 0;
@@ -330,6 +346,7 @@ static EngStatus calibrate(Calibrate *c, EngErr *err)
     bool validate = eng_cli_flag(c->cli, "validate");
     int beyond = 0;
     EngStatus status = eng_machine_describe(&c->machine, err);
+    if (!status) status = open_fitted(c, err);
     if (!status) status = read_sweep(c, "calibrate", err);
     if (!status && validate) status = read_sweep(c, "validate", err);
     if (!status) status = print_estimate(c, err);
@@ -339,7 +356,9 @@ static EngStatus calibrate(Calibrate *c, EngErr *err)
     for (int i = 0; i < c->n; i++) runs[i] = c->run_ids[i];
     if (!status) status = eng_db_recording(c->db, runs, c->n, &c->measured, err);
     if (!status) status = record(c, err);
-    if (!status) status = fit(c, err);
+    if (!status) status = fit(c, &c->measured, &c->calibration, err);
+    c->predicting = c->calibration;
+    if (!status && c->fitted.n) status = fit(c, &c->fitted, &c->predicting, err);
     if (!status) status = write_machine(c, err);
     if (!status && validate) status = hold_out(c, err);
     if (!status && validate) status = store_predictions(c, err);

@@ -8,7 +8,8 @@
 #include "bench/core/resources.h"
 
 typedef struct EngSimulatedHits {
-    double exact, sampled, modelled; /* hit rates: Mattson, SHARDS of 1/100, AET */
+    double exact, sampled,
+        modelled; /* hit rates: Mattson, SHARDS (1 of 10 rows, of 10^7 look-ups 1 of 100), AET */
 } EngSimulatedHits;
 
 /* hits: [n], of caches as points[i] say, which differ in cache_rows only, ascending, policy lru and

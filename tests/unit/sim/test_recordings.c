@@ -1,0 +1,280 @@
+/* Models against measurements: parameters from the first of the recordings in
+ * tests/data/recordings, predictions held against all others. A change that takes a model beyond
+ * its gate fails here. `engram calibrate --validate --record=FILE` adds an occasion. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "sim/machine/machine.h"
+#include "sim/planner/calibration.h"
+
+#define LEAST_OCCASIONS 3
+#define MOST_OCCASIONS  32
+
+static EngRecording g_recordings[MOST_OCCASIONS];
+static int g_n;
+static EngCalibration g_calibration;
+
+static int open_all(void **state)
+{
+    (void)state;
+    glob_t files;
+    EngErr err = {0};
+    if (glob(ENG_SOURCE_DIR "/tests/data/recordings/*.csv", 0, NULL, &files)) return -1;
+    for (size_t i = 0; i < files.gl_pathc && g_n < MOST_OCCASIONS; i++)
+        if (eng_recording_open(files.gl_pathv[i], &g_recordings[g_n++], &err))
+            fail_msg("%s", err.text);
+    globfree(&files);
+    if (eng_calibration_fit(&g_recordings[0], NULL, &g_calibration, &err)) fail_msg("%s", err.text);
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    for (int i = 0; i < g_n; i++) eng_recording_free(&g_recordings[i]);
+    return 0;
+}
+
+/* Predictions of each model that an occasion must hold at least. */
+static const int g_least[ENG_MODEL_COUNT] = {40, 25, 7, 10};
+
+static void test_gates(void **state)
+{
+    (void)state;
+    assert_true(g_n >= LEAST_OCCASIONS);
+    for (int i = 1; i < g_n; i++) {
+        EngModelError errors[ENG_MODEL_COUNT];
+        assert_string_not_equal(g_recordings[i].date, g_recordings[0].date);
+        eng_calibration_errors(&g_calibration, &g_recordings[i], errors);
+        for (int m = 0; m < ENG_MODEL_COUNT; m++) {
+            const EngModelError *e = &errors[m];
+            print_message("%s, %s: %d points, mean error %.1f %% (gate %.0f %%), signed %+.1f %%, "
+                          "worst %+.1f %% at %s\n",
+                          g_recordings[i].name, eng_model_name((EngModelKind)m), e->n,
+                          100 * e->absolute, 100 * eng_model_gate((EngModelKind)m), 100 * e->bias,
+                          100 * e->worst, e->at ? e->at->axes : "-");
+            assert_true(e->n >= g_least[m]);
+            assert_int_equal(e->extrapolated, 0);
+            assert_true(e->absolute <= eng_model_gate((EngModelKind)m));
+        }
+    }
+}
+
+/* The gates notice a model that is off: parameters 40 % away leave each of them. */
+static void test_gates_notice(void **state)
+{
+    (void)state;
+    EngCalibration off = g_calibration;
+    EngModelError errors[ENG_MODEL_COUNT];
+    for (int i = 0; i < off.n_latency; i++)
+        for (int k = 0; k < off.latency[i].n; k++) off.latency[i].values[k] *= 1.4;
+    off.chains.most /= 1.4;
+    off.chains.latency *= 1.4;
+    for (int i = 0; i < off.n_lines; i++)
+        for (int k = 0; k < off.lines[i].n; k++) off.lines[i].values[k] /= 1.4;
+    off.drive.latency *= 1.4;
+    off.drive.most /= 1.4;
+    off.memory.late *= 1.8;
+    off.uring.late *= 1.8;
+    for (int k = 0; k < off.n_layers; k++) off.layers[k] *= 1.4;
+    eng_calibration_errors(&off, &g_recordings[1], errors);
+    for (int m = 0; m < ENG_MODEL_COUNT; m++)
+        if (errors[m].absolute <= eng_model_gate((EngModelKind)m))
+            fail_msg("%s: %.1f %%", eng_model_name((EngModelKind)m), 100 * errors[m].absolute);
+}
+
+/* Hits of row caches and distinct rows are counted: every occasion has the same. */
+static void test_counts_agree(void **state)
+{
+    (void)state;
+    int n = 0;
+    for (int k = 0; k < g_recordings[0].n; k++) {
+        const EngRecordedValue *v = &g_recordings[0].values[k];
+        if (strcmp(v->experiment, "cache") && strcmp(v->experiment, "reuse")) continue;
+        for (int i = 1; i < g_n; i++) {
+            const EngRecordedValue *w =
+                eng_recording_find(&g_recordings[i], v->experiment, v->axes, v->metric);
+            if (w && w->median != v->median) fail_msg("%s %s", v->experiment, v->axes);
+            n += w != NULL;
+        }
+    }
+    assert_true(n >= 2 * 30);
+}
+
+static void test_machine_file(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    EngStr text = {0};
+    EngMachineModel machine;
+    const EngTier *tier;
+    double value;
+    EngMachineFacts facts = {.memory_bytes = 0x1p34, .drive_bytes = 0x1p37, .numa_nodes = 1};
+    assert_int_equal(eng_calibration_machine(&g_calibration, &facts, &text, &err), ENG_OK);
+    if (eng_machine_parse("m", text.text, &machine, &err)) fail_msg("%s\n%s", err.text, text.text);
+    static const struct {
+        const char *tier;
+        EngTierField field;
+        double least, most;
+    } wanted[] = {
+        {"dram", ENG_TIER_LATENCY, 50e-9, 1e-6},    {"dram", ENG_TIER_BANDWIDTH, 1e9, 1e12},
+        {"dram", ENG_TIER_EFFICIENCY, 0.05, 1},     {"dram", ENG_TIER_COPY_BANDWIDTH, 1e9, 1e12},
+        {"dram", ENG_TIER_FLOPS, 1e9, 1e15},        {"dram", ENG_TIER_CAPACITY, 0x1p34, 0x1p34},
+        {"file", ENG_TIER_LATENCY, 5e-6, 1e-3},     {"file", ENG_TIER_REQUEST_RATE, 1e3, 1e8},
+        {"file", ENG_TIER_KNEE_EXPONENT, 0.25, 64}, {"file", ENG_TIER_OUTSTANDING, 64, 64}};
+    for (size_t w = 0; w < sizeof wanted / sizeof *wanted; w++) {
+        assert_int_equal(eng_machine_tier(&machine, wanted[w].tier, &tier, &err), ENG_OK);
+        assert_int_equal(eng_tier_need(tier, wanted[w].field, &value, &err), ENG_OK);
+        assert_int_equal(tier->fields[wanted[w].field].origin, ENG_MEASURED);
+        if (!(value >= wanted[w].least && value <= wanted[w].most))
+            fail_msg("%s %s = %g", wanted[w].tier, eng_tier_field_name(wanted[w].field), value);
+    }
+    eng_str_free(&text);
+}
+
+/* Parts that were not measured are named and stay out; what was is fitted all the same. */
+static void test_partial(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    EngStr missing = {0}, text = {0};
+    EngRecording some = {.name = "some", .date = "2026-11-30 00:00", .machine = "m"};
+    EngCalibration c;
+    EngMachineModel machine;
+    EngMachineFacts facts = {.memory_bytes = 0x1p34};
+    for (int i = 0; i < g_recordings[0].n; i++)
+        if (strcmp(g_recordings[0].values[i].experiment, "tier") &&
+            strcmp(g_recordings[0].values[i].experiment, "prefetch"))
+            assert_int_equal(eng_recording_add(&some, &g_recordings[0].values[i], &err), ENG_OK);
+    assert_int_equal(eng_calibration_fit(&some, NULL, &c, &err), ENG_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "depth=1"));
+    assert_int_equal(eng_calibration_fit(&some, &missing, &c, &err), ENG_OK);
+    assert_non_null(strstr(missing.text, "tier"));
+    assert_non_null(strstr(missing.text, "prefetch"));
+    assert_true(c.chains.latency > 0 && c.drive.latency == 0);
+    for (int i = 0; i < g_recordings[1].n; i++) {
+        EngPrediction p;
+        const EngRecordedValue *v = &g_recordings[1].values[i];
+        bool said = eng_calibration_predict(&c, &g_recordings[1], v, &p);
+        if (!strcmp(v->experiment, "tier") || !strcmp(v->experiment, "prefetch"))
+            assert_false(said);
+    }
+    assert_int_equal(eng_calibration_machine(&c, &facts, &text, &err), ENG_OK);
+    assert_int_equal(eng_machine_parse("m", text.text, &machine, &err), ENG_OK);
+    assert_int_equal(machine.n_tiers, 1);
+    eng_str_free(&missing);
+    eng_str_free(&text);
+    eng_recording_free(&some);
+}
+
+/* Beyond what was calibrated a prediction says so. */
+static void test_outside(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *experiment, *axes, *metric;
+        bool outside;
+    } asked[] = {
+        {"ladder", "bytes=8589934592 access=chains chains=1 line=64 pages=2m threads=1",
+         "ns_per_load", true},
+        {"ladder", "bytes=1073741824 access=chains chains=1 line=64 pages=2m threads=1",
+         "ns_per_load", false},
+        {"ladder", "bytes=268435456 access=chains chains=128 line=64 pages=2m threads=1",
+         "ns_per_load", true},
+    };
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        EngRecordedValue v = {.median = 1};
+        EngPrediction p;
+        snprintf(v.experiment, sizeof v.experiment, "%s", asked[i].experiment);
+        snprintf(v.axes, sizeof v.axes, "%s", asked[i].axes);
+        snprintf(v.metric, sizeof v.metric, "%s", asked[i].metric);
+        assert_true(eng_calibration_predict(&g_calibration, &g_recordings[0], &v, &p));
+        assert_int_equal(p.extrapolated, asked[i].outside);
+        assert_true(strlen(p.basis) > 8);
+    }
+}
+
+#define HEAD                                                                                       \
+    "# engram-recording-1\n# date: 2026-11-30 02:21\n# machine: m\n# load: 0.5\n"                  \
+    "experiment,key,axes,metric,median,lo,hi,n\n"
+#define DEPTH "tier,00000001,store=uring io=direct depth=1 tokens=16,wall_us,"
+
+static void test_text(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {"", "no values"},
+        {"experiment\n", "r.csv:1"},
+        {HEAD, "no values"},
+        {"# engram-recording-1\n# color: red\n", "color"},
+        {"# engram-recording-1\nexperiment,key\n", "columns are not"},
+        {HEAD DEPTH "1,,\n", "8 columns"},
+        {HEAD DEPTH "1,,,1,\n", "8 columns"},
+        {HEAD DEPTH "x,,,1\n", "no number"},
+        {HEAD DEPTH "inf,,,1\n", "no number"},
+        {HEAD DEPTH "1,,,0\n", "no number"},
+        {HEAD DEPTH "1,,,1\n" DEPTH "2,,,1\n", "r.csv:7: wall_us of tier"},
+        {HEAD "teir,1,depth=1,wall_us,1,,,1\n", "\"teir\""},
+        {HEAD "tier,1,depth=1,wall_us,1,,,1\n", "not the axes of tier"},
+        {HEAD "stream,1,pass=read store=normal threads=1,wall_us,1,,,1\n", "wall_us"},
+    };
+    EngErr err = {0};
+    EngRecording r;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        if (eng_recording_parse("r.csv", bad[i].text, &r, &err) != ENG_BAD_DATA)
+            fail_msg("took %s", bad[i].text);
+        if (!strstr(err.text, bad[i].says)) fail_msg("\"%s\": no %s", err.text, bad[i].says);
+    }
+    for (int i = 0; i < g_n; i++) {
+        EngStr text = {0};
+        assert_int_equal(eng_recording_print(&g_recordings[i], &text, &err), ENG_OK);
+        assert_int_equal(eng_recording_parse("r.csv", text.text, &r, &err), ENG_OK);
+        assert_int_equal(r.n, g_recordings[i].n);
+        assert_string_equal(r.date, g_recordings[i].date);
+        assert_true(r.values[r.n - 1].median == g_recordings[i].values[r.n - 1].median);
+        eng_recording_free(&r);
+        eng_str_free(&text);
+    }
+    assert_int_equal(eng_recording_open("/nowhere.csv", &r, &err), ENG_NOT_FOUND);
+}
+
+static void test_no_memory(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    EngRecording r;
+    int failed = 0;
+    for (uint64_t n = 1;; n++) {
+        eng_mem_fail_at(n);
+        EngStatus status = eng_recording_parse("r.csv", HEAD DEPTH "1,,,1\n", &r, &err);
+        eng_mem_fail_at(0);
+        if (!status) break;
+        assert_int_equal(status, ENG_NO_MEMORY);
+        failed++;
+    }
+    assert_true(failed >= 2);
+    eng_recording_free(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gates),        cmocka_unit_test(test_gates_notice),
+        cmocka_unit_test(test_counts_agree), cmocka_unit_test(test_machine_file),
+        cmocka_unit_test(test_partial),      cmocka_unit_test(test_outside),
+        cmocka_unit_test(test_text),         cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
