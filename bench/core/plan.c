@@ -260,7 +260,9 @@ static EngStatus find_kernel(Expansion *x, EngPlanPoint *point)
         if (eng_kernel_is(kernels[i], point->variant)) point->kernel = kernels[i];
     point->backend = eng_plan_backend(point->kernel);
     static const EngKernel any = {.backend = ENG_CUDA}; /* of an experiment of several operations */
-    if (!point->kernel && !strcmp(point->variant, eng_plan_backend(&any)))
+    axis = eng_experiment_axis(experiment, ENG_AXIS_BACKEND);
+    const char *named = axis < 0 ? point->variant : point->point.values[axis].text;
+    if (!point->kernel && !strcmp(named, eng_plan_backend(&any)))
         point->backend = eng_plan_backend(&any);
     EngCudaInfo device;
     if (point->backend == eng_plan_backend(&any) && !eng_cuda_info(&device, NULL) &&

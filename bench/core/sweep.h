@@ -15,6 +15,7 @@
 
 #define ENG_AXIS_VARIANT "variant" /* the axis that names a kernel variant */
 #define ENG_VARIANT_ALL  "all"     /* its value for: every variant that is no roof */
+#define ENG_AXIS_BACKEND "backend" /* of experiments that are not of one operation */
 #define ENG_AXIS_CORPUS  "corpus"
 #define ENG_AXIS_PRESET  "preset"
 

@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "base/nvtx.h"
-#include "bench/experiments/fetched_step.h"
+#include "bench/experiments/device_step.h"
 #include "bench/trace/interval.h"
 #include "kernels/store/residency.h"
 
@@ -31,6 +31,7 @@ static const EngAxisDef g_axes[] = {
     {"vision", ENG_AXIS_WORD, "off", "", 0, 0, eng_words_on_off,
      "on: a stand-in for a vision encoder, 4 layers over 64 patches, computes first (paced: takes "
      "as long as 4 layers)"},
+    ENG_AXES_DEVICE,
 };
 
 static const EngMetricDef g_metrics[] = {
@@ -62,7 +63,9 @@ static const EngMetricDef g_metrics[] = {
 };
 
 typedef struct State {
+    bool on_device; /* then `device` is the step */
     EngStep step;
+    EngDeviceStep device;
     EngStepSums timed, ready, intervals; /* of the sample */
     EngIoReading before;
     int64_t runs;
@@ -74,6 +77,10 @@ static EngStatus check(const EngPoint *point, EngErr *why)
 {
     EngStepSpec spec;
     EngBackboneSize size;
+    if (eng_point_on_device(point)) return eng_device_step_check(point, why);
+    if (eng_point_table_at(point) != ENG_TABLE_LOCAL || eng_point_has_graph(point) ||
+        eng_point_int(point, "blocks"))
+        return ENG_FAIL(why, ENG_UNSUPPORTED, "table_at, graph and blocks are of backend=cuda");
     EngStatus status = eng_step_spec_read(point, &spec, why);
     return status ? status : eng_backbone_size(&spec.backbone, &size, why);
 }
@@ -81,6 +88,7 @@ static EngStatus check(const EngPoint *point, EngErr *why)
 static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
 {
     EngStepSpec spec;
+    if (eng_point_on_device(point)) return eng_device_step_need(point, need, err);
     *need = (EngNeed){.corpus = eng_point_word(point, "corpus"),
                       .preset = eng_point_word(point, "preset")};
     EngStatus status = eng_step_spec_read(point, &spec, err);
@@ -103,7 +111,10 @@ static void teardown(void *opaque)
 {
     State *state = opaque;
     if (!state) return;
-    eng_step_destroy(&state->step);
+    if (state->on_device)
+        eng_device_step_destroy(&state->device);
+    else
+        eng_step_destroy(&state->step);
     eng_free(state);
 }
 
@@ -112,7 +123,9 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
     State *state;
     EngStatus status = eng_alloc_or((void **)&state, 1, sizeof *state, "prefetch", err);
     if (status) return status;
-    status = eng_step_create(&state->step, bench, point, err);
+    state->on_device = eng_point_on_device(point);
+    status = state->on_device ? eng_device_step_create(&state->device, bench, point, err)
+                              : eng_step_create(&state->step, bench, point, err);
     if (status)
         teardown(state);
     else
@@ -124,9 +137,21 @@ static EngStatus prepare(void *opaque, EngErr *err)
 {
     State *state = opaque;
     state->timed = state->ready = state->intervals = (EngStepSums){0};
-    EngStatus status = eng_step_prepare(&state->step, err);
+    EngStatus status = state->on_device ? ENG_OK : eng_step_prepare(&state->step, err);
     eng_io_read(&state->before);
     return status;
+}
+
+static EngStatus fetch(State *state, EngStepSums *sums, EngErr *err)
+{
+    return state->on_device ? eng_device_step_fetch(&state->device, sums, err)
+                            : eng_step_fetch(&state->step, sums, err);
+}
+
+static EngStatus ready(State *state, EngStepSums *sums, EngErr *err)
+{
+    return state->on_device ? eng_device_step_ready(&state->device, sums, err)
+                            : eng_step_ready(&state->step, sums, err);
 }
 
 static EngStatus run(void *opaque, EngErr *err)
@@ -134,12 +159,12 @@ static EngStatus run(void *opaque, EngErr *err)
     State *state = opaque;
     EngStatus status = ENG_OK;
     int64_t run = state->runs++, direction = run / STEPS_PER_RUN % 2 ? -1 : 1;
-    if (eng_nvtx_on) return eng_step_fetch(&state->step, &state->intervals, err);
+    if (eng_nvtx_on) return fetch(state, &state->intervals, err);
     for (int64_t i = 0; i < STEPS_PER_RUN && !status; i++) {
         int64_t which = (run + direction * i + STEPS_PER_RUN) % STEPS_PER_RUN;
-        if (which == 0) status = eng_step_fetch(&state->step, &state->timed, err);
-        if (which == 1) status = eng_step_ready(&state->step, &state->ready, err);
-        if (which == 2) status = eng_step_fetch(&state->step, &state->intervals, err);
+        if (which == 0) status = fetch(state, &state->timed, err);
+        if (which == 1) status = ready(state, &state->ready, err);
+        if (which == 2) status = fetch(state, &state->intervals, err);
     }
     return status;
 }
@@ -147,7 +172,8 @@ static EngStatus run(void *opaque, EngErr *err)
 static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
 {
     State *state = opaque;
-    return eng_step_verify(&state->step, residual, err);
+    return state->on_device ? eng_device_step_verify(&state->device, residual, err)
+                            : eng_step_verify(&state->step, residual, err);
 }
 
 static double per(int64_t sum_ns, int64_t n)
@@ -155,11 +181,16 @@ static double per(int64_t sum_ns, int64_t n)
     return n ? (double)sum_ns / (double)n * 1e-3 : NAN;
 }
 
+static const EngStepSpec *spec_of(const State *state)
+{
+    return state->on_device ? &state->device.spec : &state->step.spec;
+}
+
 static void observe_times(const State *state, double *values)
 {
     const EngStepSums *s = &state->intervals;
-    int64_t passes = s->steps * state->step.spec.passes;
-    bool two = state->step.spec.modules > 1;
+    int64_t passes = s->steps * spec_of(state)->passes;
+    bool two = spec_of(state)->modules > 1;
     int64_t fetch_ns = s->fetch_ns[0] + s->fetch_ns[1], stall_ns = s->stall_ns[0] + s->stall_ns[1];
     double step_us = per(state->timed.step_ns, state->timed.steps);
     double ready_us = per(state->ready.step_ns, state->ready.steps);
@@ -191,16 +222,18 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     EngStoreStats s;
     EngPrefetchStats p;
     EngIoReading now;
-    const EngStepSpec *spec = &state->step.spec;
+    const EngStepSpec *spec = spec_of(state);
     (void)timing;
     double rows = (double)spec->shapes[0].tokens * spec->shapes[0].columns * spec->modules;
+    observe_times(state, values);
+    values[14] = rows;
+    values[15] = rows * (double)spec->shapes[0].row_bytes;
+    for (int i = 16; i <= 21; i++) values[i] = NAN; /* of stores */
+    if (state->on_device) return;
     eng_step_over(&state->step);
     eng_step_store_stats(&state->step, &s);
     eng_prefetch_stats(state->step.prefetcher, &p);
     eng_io_read(&now);
-    observe_times(state, values);
-    values[14] = rows;
-    values[15] = rows * (double)spec->shapes[0].row_bytes;
     values[16] = s.requests ? share_of(s.bytes_read, s.rows) : NAN;
     values[17] = now.device_bytes < 0
                      ? NAN

@@ -320,6 +320,12 @@ EngStatus eng_cuda_event_record(EngCudaEvent *event, EngCudaStream *stream, EngE
     return no_device(err);
 }
 
+EngStatus eng_cuda_event_stamp(EngCudaEvent *event, EngCudaStream *stream, EngErr *err)
+{
+    (void)event, (void)stream;
+    return no_device(err);
+}
+
 EngStatus eng_cuda_event_order(EngCudaStream *stream, EngCudaEvent *event, EngErr *err)
 {
     (void)stream, (void)event;

@@ -102,6 +102,12 @@ EngStatus eng_cuda_event_record(EngCudaEvent *event, EngCudaStream *stream, EngE
     return eng_cuda_check(cudaEventRecord(event, stream), "event", err);
 }
 
+EngStatus eng_cuda_event_stamp(EngCudaEvent *event, EngCudaStream *stream, EngErr *err)
+{
+    unsigned flags = g_capture ? cudaEventRecordExternal : cudaEventRecordDefault;
+    return eng_cuda_check(cudaEventRecordWithFlags(event, stream, flags), "event", err);
+}
+
 EngStatus eng_cuda_event_order(EngCudaStream *stream, EngCudaEvent *event, EngErr *err)
 {
     return eng_cuda_check(cudaStreamWaitEvent(stream, event, 0), "order of streams", err);

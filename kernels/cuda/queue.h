@@ -54,6 +54,9 @@ typedef struct CUevent_st EngCudaEvent;
 EngStatus eng_cuda_event_create(EngCudaEvent **event, EngErr *err);
 void eng_cuda_event_destroy(EngCudaEvent *event); /* accepts NULL */
 EngStatus eng_cuda_event_record(EngCudaEvent *event, EngCudaStream *stream, EngErr *err);
+/* For eng_cuda_event_ns alone: in a graph it is recorded anew at each launch, and orders nothing.
+ */
+EngStatus eng_cuda_event_stamp(EngCudaEvent *event, EngCudaStream *stream, EngErr *err);
 /* What the stream is given from now on comes after what the event was recorded behind. */
 EngStatus eng_cuda_event_order(EngCudaStream *stream, EngCudaEvent *event, EngErr *err);
 EngStatus eng_cuda_event_wait(EngCudaEvent *event, EngErr *err); /* the host waits */

@@ -67,7 +67,8 @@ void begin(const Options &options);
  *
  * It knows streams, events and graphs but not the schedule that the policy chose: an operation
  * starts when the host has given it and all that it comes after has ended. A call takes the host
- * call_ns; a kernel runs kernel_ns and one more for each of its threads; a copy copy_ns and one for
+ * call_ns; a kernel runs kernel_ns and one more for each of its threads (a product: for each
+ * of its outputs); a copy copy_ns and one for
  * each 16 bytes.
  */
 const uint64_t call_ns = 100, kernel_ns = 2000, copy_ns = 1000;
@@ -84,6 +85,11 @@ struct Activity {
 size_t activities(void);
 Activity activity(size_t i);
 uint64_t clock_ns(void); /* the host's now */
+
+/* The nth allocation of device or pinned memory from now on fails, once; 0: none does. */
+void fail_allocation(long nth);
+/* Allocations since begin() that are not released. */
+long live_allocations(void);
 
 /* Faults since begin(). */
 int faults(void);

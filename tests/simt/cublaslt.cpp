@@ -328,7 +328,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     product.alpha = scale[0];
     product.a.at = (uintptr_t)a, product.b.at = (uintptr_t)b, product.d.at = (uintptr_t)d;
     product.workspace = (uintptr_t)workspace, product.workspace_bytes = choice.workspace;
-    return put(stream, "cublasLtMatmul", [product](uint32_t op) { simt::carry_out(product, op); })
+    return put(stream, "cublasLtMatmul", [product](uint32_t op) { simt::carry_out(product, op); },
+               {simt::ActivityKind::kernel, simt::kernel_ns + product.m * product.n, 0, 0})
                ? CUBLAS_STATUS_EXECUTION_FAILED
                : CUBLAS_STATUS_SUCCESS;
 }

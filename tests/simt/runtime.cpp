@@ -134,7 +134,7 @@ cudaError_t put(cudaStream_t stream, const std::string &name, Work work, Costs c
     }
     costs.stream = stream->number;
     if (stream->graph) {
-        stream->graph->nodes.push_back({name, std::move(work), stream->tail, costs});
+        stream->graph->nodes.push_back({name, std::move(work), stream->tail, costs, nullptr});
         stream->tail = {(uint32_t)stream->graph->nodes.size() - 1};
         return cudaSuccess;
     }
@@ -300,6 +300,16 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     return cudaSuccess;
 }
 
+/* External: a node of the graph that records the event at each launch. */
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags)
+{
+    if (flags != cudaEventRecordExternal || !stream || !stream->graph)
+        return cudaEventRecord(event, stream);
+    cudaError_t error = put(stream, "cudaEventRecord", nullptr);
+    if (!error) stream->graph->nodes.back().stamp = event;
+    return error;
+}
+
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     if (event->graph || refused_in_capture("cudaEventSynchronize"))
@@ -397,6 +407,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
         std::vector<uint32_t> after = {start};
         for (uint32_t before : node.after) after.push_back(ops[before]);
         ops.push_back(add_operation(node.name, after, node.work, random_priority(), node.costs));
+        if (node.stamp) *node.stamp = CUevent_st{ops.back(), true, nullptr, {}};
     }
     ops.push_back(start);
     stream->last = add_operation("end of the graph", ops, nullptr, stream->priority);

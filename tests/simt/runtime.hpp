@@ -25,6 +25,7 @@ struct Node {
     Work work;
     std::vector<uint32_t> after; /* nodes of the same graph */
     Costs costs;
+    cudaEvent_t stamp; /* recorded when the node's place in the graph is reached, or NULL */
 };
 
 /* Adds an operation that may run when `after` (0: nothing) are done; may run others at once. */

@@ -176,12 +176,46 @@ static void test_chain(void **unused)
             }
 }
 
+/* A step beside its fetch. On the simulated clock layers take what their threads do: rows that are
+ * needed at once are waited for, and behind eight layers they are there. */
+static void test_prefetch(void **unused)
+{
+    static const char *const graphs[] = {"off", "on"}, *const modules[] = {"1", "2"},
+                             *const places[] = {"local", "pinned", "staged"};
+    const EngExperiment *prefetch = &eng_experiment_prefetch;
+    (void)unused;
+    for (int i = 0; i < 12; i++) {
+        int g = i % 2, m = i / 2 % 2, p = i / 4;
+        double late[ENG_MAX_METRICS], early[ENG_MAX_METRICS];
+        EngPoint point = point_of(prefetch, TINY, "backend", "cuda", "tokens", "9", "layers", "10",
+                                  "placement", "0", "apart", "8", "modules", modules[m], "graph",
+                                  graphs[g], "table_at", places[p], "blocks", "1", NULL);
+        simt_begin(i % 3, i % 4, (unsigned long)i, 0);
+        bool lived = live(&point, early);
+        assert_int_equal(lived, !(g && p == 2));
+        if (!lived) continue;
+        set_axis(&point, "placement", "1");
+        set_axis(&point, "apart", "7");
+        assert_true(live(&point, late));
+        assert_true(metric_of(prefetch, early, "fetch_us") > 0);
+        assert_true(metric_of(prefetch, early, "stall_us") > 0);
+        double first = metric_of(prefetch, early, "hidden_first");
+        assert_true(first >= 0 && first < 1);
+        assert_true(metric_of(prefetch, late, "window_us") >
+                    metric_of(prefetch, early, "window_us"));
+        if (m) assert_true(metric_of(prefetch, early, "hidden_second") == 1);
+        assert_true(metric_of(prefetch, early, "step_us") >=
+                    metric_of(prefetch, early, "step_ready_us"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kernels),
         cmocka_unit_test(test_tables),
         cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_prefetch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
