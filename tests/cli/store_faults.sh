@@ -6,6 +6,7 @@
 set -u
 engram=$1
 source=$2
+command -v sqlite3 >/dev/null || { echo "no sqlite3 program"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -145,5 +146,28 @@ for mib; do # of address space: whatever is short, one line says so, and no poin
     *) fail "$mib MiB: exit $got: $(cat err)" ;;
     esac
 done
+# Allocations that fail, every STRIDE-th, until three in a row come too late to matter.
+failing() { # STRIDE ARGUMENT...
+    local stride=$1 n=1 fine=0 got
+    shift
+    while [ $fine -lt 3 ] && [ $n -lt 3000 ]; do
+        rm -f a.db*
+        got=0
+        ENG_FAIL_ALLOC=$n timeout 60 "$engram" run "$@" --db=a.db >out 2>err || got=$?
+        [ $got = 0 ] && fine=$((fine + 1)) || fine=0
+        case $got in
+        0) ;;
+        2) grep -q 'failed: .*out of memory' err || fail "allocation $n of $*: $(cat err)" ;;
+        7) grep -q '^error engram: .*out of memory' err || fail "allocation $n of $*: $(cat err)" ;;
+        *) fail "allocation $n of $*: exit $got: $(cat err)" ;;
+        esac
+        n=$((n + stride))
+    done
+    [ $n -gt $((4 * stride)) ] || fail "no allocation of $* was reached"
+}
+failing 5 "${tier[@]}" -a store=uring,pread -a policy=lru -a dedup=on -a shards=2
+failing 11 prefetch "${steps[@]}" -a tokens=9 -a store=uring
+failing 11 speculate "${steps[@]}" -a store=pread
+failing 11 interference "${small[@]}" -a tokens=9 -a victim_width=64 -a source=store -a gatherers=1 -a store=pread
 [ "$failures" = 0 ] && echo "faults of table files hold"
 exit "$failures"
