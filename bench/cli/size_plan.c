@@ -277,6 +277,8 @@ static void print_fleet(const EngSizeResult *r, EngStr *out)
         eng_str_printf(out, "  a host asks %s for %.4g GB/s and %.4g M requests/s",
                        r->path->tiers[i]->name, load.bytes_per_s / 1e9, load.requests_per_s / 1e6);
         if (!isnan(load.units)) eng_str_printf(out, ": %.3g of one", load.units);
+        if (load.units > 1)
+            eng_str_printf(out, "; its replicas share it, so %.0f are needed", ceil(load.units));
         eng_str_add(out, "\n");
     }
     for (int i = 0; i < r->bill.n; i++)

@@ -1,14 +1,18 @@
 -- title: F17. Is the model right? Predicted against measured
 -- empty: this database holds no validation: engram calibrate --validate with the same --db.
--- Each value that a calibrated model predicts beside the one measured at the same point, whatever run they belong to.
-WITH s AS (
-    SELECT p.point_key, p.config_key, p.machine_id, p.experiment, p.provenance, v.metric, v.value FROM points p JOIN sample_values v USING (point_key)
-    WHERE p.kind = 'simulated' AND p.experiment <> 'size'
+-- Each value that a calibrated model predicts beside the median measured at the same point by the newest run that was predicted
+-- (v_predictions is of one run, this plan is another).
+WITH p AS (
+    SELECT r.run_id AS model_run, r.environment_json ->> '$.of_run' AS of_run FROM runs r WHERE r.environment_json ->> '$.of_run' IS NOT NULL ORDER BY r.ended_utc DESC LIMIT 1
+), s AS (
+    SELECT p.of_run, q.config_key, v.metric, v.value, q.provenance, replace(q.provenance, 'extrapolated: ', '') AS about
+    FROM p JOIN run_points l ON l.run_id = p.model_run JOIN points q USING (point_key) JOIN sample_values v ON v.block_id = l.block_id AND v.point_key = l.point_key
 ), m AS (
-    SELECT p.config_key, p.machine_id, v.metric, v.value, row_number() OVER (PARTITION BY p.config_key, p.machine_id, v.metric ORDER BY v.value) AS place,
-        count(*) OVER (PARTITION BY p.config_key, p.machine_id, v.metric) AS n
-    FROM points p JOIN sample_values v USING (point_key) WHERE p.kind = 'measured' AND p.config_key IN (SELECT config_key FROM s)
-), middle AS (SELECT config_key, machine_id, metric, avg(value) AS value FROM m WHERE place IN ((n + 1) / 2, (n + 2) / 2) GROUP BY 1, 2, 3)
-SELECT s.point_key, s.experiment || ' ' || s.metric || ' (simulated)' AS series, s.experiment, s.metric, middle.value AS measured, s.value AS predicted,
-    100 * (s.value / middle.value - 1) AS error_percent, s.provenance LIKE 'extrapolated%' AS extrapolated
-FROM s JOIN middle USING (config_key, machine_id, metric) WHERE middle.value > 0 ORDER BY series, measured;
+    SELECT q.point_key, q.config_key, v.metric, v.value, row_number() OVER (PARTITION BY q.point_key, v.metric ORDER BY v.value) AS place, count(*) OVER (PARTITION BY q.point_key, v.metric) AS n
+    FROM p JOIN run_points l ON l.run_id = p.of_run JOIN points q USING (point_key) JOIN sample_values v ON v.block_id = l.block_id AND v.point_key = l.point_key
+    JOIN samples c ON c.block_id = v.block_id AND c.point_key = v.point_key AND c.segment = v.segment AND c.pair = v.pair AND c.traced = 0
+    WHERE (q.config_key, v.metric) IN (SELECT config_key, metric FROM s)
+), middle AS (SELECT min(point_key) AS point_key, config_key, metric, avg(value) AS value FROM m WHERE place IN ((n + 1) / 2, (n + 2) / 2) GROUP BY config_key, metric)
+SELECT middle.point_key, trim(substr(about, 1, instr(about || ',', ',') - 1)) || ' (simulated)' AS series, trim(substr(about, 1, instr(about || ',', ',') - 1)) AS model, s.metric,
+    middle.value AS measured, s.value AS predicted, 100 * (s.value / middle.value - 1) AS error_percent, s.provenance LIKE 'extrapolated%' AS extrapolated
+FROM s JOIN middle USING (config_key, metric) WHERE middle.value > 0 AND s.value > 0 ORDER BY series, measured;
