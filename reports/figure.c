@@ -128,8 +128,7 @@ static EngStatus write_script(EngRender *render, const EngFigure *figure, const 
                         path, size);
     const char *cpu = eng_cells_get(&render->run, 0, "cpu_model");
     eng_str_printf(&footer, "%s%s%s · run %.8s", origin->label.text ? origin->label.text : "",
-                   origin->label.n ? " · " : "", cpu ? cpu : "",
-                   eng_reportdb_run_id(render->db));
+                   origin->label.n ? " · " : "", cpu ? cpu : "", eng_reportdb_run_id(render->db));
     eng_str_printf(&text,
                    "# %s\n# Redraw: gnuplot %s.gp (SVG), or gnuplot -e \"target='png'\" %s.gp\n"
                    "if (!exists(\"target\")) target = 'svg'\n"
