@@ -251,12 +251,32 @@ static EngStatus put_groups(const Losses *losses, EngTrainGrouping *grouping, co
     return status;
 }
 
+/* Tokens differ in length between sources: bits per byte of each. */
+static EngStatus put_source_bits(const Losses *losses, const EngTrainGrouping *grouping,
+                                 EngTrainResultText *out, EngErr *err)
+{
+    double means[MOST_GROUPS];
+    int64_t sizes[MOST_GROUPS];
+    EngStatus status = ENG_OK;
+    eng_train_group_means(grouping, losses->with, losses->n, means, sizes);
+    for (int g = 0; g < grouping->n_groups && !status; g++) {
+        const EngTrainSource *source = &losses->data->sources[g];
+        char series[96];
+        snprintf(series, sizeof series, "bits_source:%s", source->name);
+        if (source->bytes_per_token > 0)
+            status = eng_train_put(out, series, sizes[g],
+                                   means[g] / log(2) / source->bytes_per_token, err);
+    }
+    return status;
+}
+
 static EngStatus judge_groups(const Losses *losses, EngTrainResultText *out, EngErr *err)
 {
     const EngTrainData *data = losses->data;
     EngTrainGrouping grouping;
     double counts[ENG_TRAIN_DECILES];
     EngStatus status = eng_train_by_source(data, losses->n, &grouping, err);
+    if (!status) status = put_source_bits(losses, &grouping, out, err);
     if (!status) status = put_groups(losses, &grouping, "source", source_name, out, err);
     if (!status) status = eng_train_by_class(data, losses->n, &grouping, err);
     if (!status) status = put_groups(losses, &grouping, "class", class_name, out, err);

@@ -26,9 +26,9 @@ void eng_train_result_free(EngTrainResultText *out);
 /* Losses, of the model and of one whose memory is silent, for all and per group; loads of experts;
  * LogitLens: KL(p_final || p_layer) at entry of each layer, streams collapsed as the head does it.
  * Fills metrics; series:
- *   loss_source:NAME, loss_class:NAME, loss_copied, loss_decile (step: the tenth, rarest 0), each
- *   also as suppressed_..; count_decile; lens (step: layer, from 0; the last is the output);
- *   load_share:LAYER (step: expert, busiest first). */
+ *   bits_source:NAME (bits per byte), loss_source:NAME, loss_class:NAME, loss_copied, loss_decile
+ * (step: the tenth, rarest 0), each also as suppressed_..; count_decile; lens (step: layer, from 0;
+ * the last is the output); load_share:LAYER (step: expert, busiest first). */
 EngStatus eng_train_judge(EngTrainer *trainer, const EngTrainRun *run, const char *states_path,
                           double *metrics, EngTrainResultText *out, EngErr *err);
 

@@ -5,7 +5,7 @@ WITH runs AS (
 ), curves AS (
     SELECT rest, max(budget) AS budget, valley_fixed(rho, seed, loss, 0.4, 0.8, 1) AS a, valley_split(rho, seed, loss) AS b,
         lowest(rho, seed, loss) AS m, spread(rho, seed, loss) AS s, count(DISTINCT rho) AS places
-    FROM runs GROUP BY rest HAVING count(DISTINCT rho) >= 3
+    FROM runs GROUP BY rest HAVING count(DISTINCT rho) >= 2
 )
 SELECT printf('%g', budget) AS "tokens per parameter", printf('%d', places) AS "places",
     'the paper''s contrasts: L(1) - L(.8), L(.4) - L(.8)' AS test,
@@ -27,7 +27,7 @@ UNION ALL
 SELECT printf('%g', budget), printf('%d', places), 'where the lowest mean lies, bootstrap over seeds (no test)', '', '', m ->> '$.n_seeds', '',
     printf('%g, 95 %% interval %g to %g; not told apart from it: %s', m ->> '$.best', m ->> '$.lo', m ->> '$.hi',
         (SELECT group_concat(printf('%g', value), ', ') FROM json_each(m, '$.tied')))
-FROM curves WHERE m IS NOT NULL
+FROM curves WHERE m IS NOT NULL AND places >= 3
 UNION ALL
 SELECT printf('%g', budget), printf('%d', places), 'spread of a run after pairing (sigma)', '', '', (s ->> '$.df') || ' df', '',
     printf('%.4f nats, 95 %% interval %.4f to %.4f', s ->> '$.sigma', s ->> '$.lo', s ->> '$.hi')
