@@ -57,17 +57,6 @@ static void cost_of(const EngProblem *problem, EngCost *cost)
     cost->write_bytes = 4 * (2 * values + tokens * p->hidden);
 }
 
-ENG_CLONES static void sum_products(const float *a, const float *b, size_t n, float *out)
-{
-    EngLanesF32 lanes = {0};
-    float rest = 0;
-    size_t i = 0;
-    for (; i + ENG_LANES <= n; i += ENG_LANES)
-        lanes += *(const EngLanesF32 *)(a + i) * *(const EngLanesF32 *)(b + i);
-    for (; i < n; i++) rest += a[i] * b[i];
-    *out = eng_lanes_sum(&lanes) + rest;
-}
-
 /* One stream: inputs, and where its gradients go. d_x may be d_out. */
 typedef struct Stream {
     const float *x, *k, *w, *d_out;
@@ -79,19 +68,55 @@ typedef struct Stream {
     float k_share;
 } Stream;
 
-ENG_CLONES static void write_gradients(const Stream *s, bool first)
+/* Asks on the way for what the pass behind it reads and writes at the same places. */
+ENG_CLONES static void sum_products(const float *a, const float *b, size_t n, const Stream *later,
+                                    float *out)
 {
-    const float *x = s->x, *k = s->k, *w = s->w, *d_out = s->d_out;
-    float *d_x = s->d_x, *d_k = s->d_k, *d_v = s->d_v, *d_w = s->d_w;
-    float gate = s->gate, flow = s->flow, x_share = s->x_share, k_share = s->k_share;
-    float keep = first ? 0.0f : 1.0f;
-#pragma omp simd
-    for (size_t i = 0; i < s->n; i++) {
-        float go = d_out[i], fw = flow * w[i];
-        d_w[i] += flow * (x[i] * k[i]);
-        d_v[i] = (keep != 0.0f ? d_v[i] : 0.0f) + gate * go;
-        d_k[i] = fw * x[i] - k_share * k[i];
-        d_x[i] = go + (fw * k[i] - x_share * x[i]);
+    EngLanesF32 lanes = {0};
+    float rest = 0;
+    size_t i = 0;
+    for (; i + ENG_LANES <= n; i += ENG_LANES) {
+        __builtin_prefetch(later->x + i);
+        __builtin_prefetch(later->k + i);
+        __builtin_prefetch(later->d_x + i, 1);
+        __builtin_prefetch(later->d_k + i, 1);
+        lanes += *(const EngLanesF32 *)(a + i) * *(const EngLanesF32 *)(b + i);
+    }
+    for (; i < n; i++) rest += a[i] * b[i];
+    *out = eng_lanes_sum(&lanes) + rest;
+}
+
+/* One vector, at element i. */
+static inline __attribute__((always_inline)) void write_block(const Stream *s, size_t i, bool first)
+{
+#define AT(array) (*(EngLanesF32 *)(array + i))
+#define OF(array) (*(const EngLanesF32 *)(array + i))
+    EngLanesF32 go = OF(s->d_out), x = OF(s->x), k = OF(s->k), fw = s->flow * OF(s->w);
+    AT(s->d_w) += s->flow * (x * k);
+    if (first)
+        AT(s->d_v) = s->gate * go;
+    else
+        AT(s->d_v) += s->gate * go;
+    AT(s->d_k) = fw * x - s->k_share * k;
+    AT(s->d_x) = go + (fw * k - s->x_share * x);
+#undef AT
+#undef OF
+}
+
+ENG_CLONES static void write_gradients(const Stream *stream, bool first)
+{
+    const Stream s = *stream; /* so that stores cannot change it */
+    size_t i = 0;
+    if (first)
+        for (; i + ENG_LANES <= s.n; i += ENG_LANES) write_block(&s, i, true);
+    else
+        for (; i + ENG_LANES <= s.n; i += ENG_LANES) write_block(&s, i, false);
+    for (; i < s.n; i++) {
+        float go = s.d_out[i], fw = s.flow * s.w[i], x = s.x[i], k = s.k[i];
+        s.d_w[i] += s.flow * (x * k);
+        s.d_v[i] = (first ? 0.0f : s.d_v[i]) + s.gate * go;
+        s.d_k[i] = fw * x - s.k_share * k;
+        s.d_x[i] = go + (fw * k - s.x_share * x);
     }
 }
 
@@ -114,8 +139,6 @@ static void back_token(const EngTrainGateProblem *p, const EngBackGateArgs *a, c
         size_t slot = (size_t)t * streams + s, at = slot * hidden;
         const float *kept = a->kept + slot * ENG_GATE_KEPT;
         float score = kept[0], gate = kept[1], rx = kept[2], rk = kept[3], d_gate;
-        sum_products(a->d_out + at, a->kv + value_at, hidden, &d_gate);
-        float d_score = d_gate * slope_of(p->formula, score, gate);
         Stream one = {.x = a->streams_in + at,
                       .k = a->kv + kv_at + s * hidden,
                       .w = w + s * hidden,
@@ -125,10 +148,12 @@ static void back_token(const EngTrainGateProblem *p, const EngBackGateArgs *a, c
                       .d_v = a->d_kv + value_at,
                       .d_w = d_w + s * hidden,
                       .n = hidden,
-                      .gate = gate,
-                      .flow = d_score * (rx * rk / sqrtf(n)),
-                      .x_share = d_score * score * (rx * rx / n),
-                      .k_share = d_score * score * (rk * rk / n)};
+                      .gate = gate};
+        sum_products(one.d_out, a->kv + value_at, hidden, &one, &d_gate);
+        float d_score = d_gate * slope_of(p->formula, score, gate);
+        one.flow = d_score * (rx * rk / sqrtf(n));
+        one.x_share = d_score * score * (rx * rx / n);
+        one.k_share = d_score * score * (rk * rk / n);
         write_gradients(&one, s == 0);
     }
 }
@@ -141,14 +166,17 @@ static void back_dead_token(const EngTrainGateProblem *p, const EngBackGateArgs 
 }
 
 /* Buffers of all parts, in order, into the gradients of both weights. */
-ENG_CLONES static void add_parts(const float *parts, size_t n_parts, size_t width, size_t from,
+ENG_CLONES static void add_parts(float *restrict parts, size_t n_parts, size_t width, size_t from,
                                  size_t to, const EngBackGateArgs *a)
 {
+    float *restrict d_q = a->d_q_weight, *restrict d_k = a->d_k_weight;
+    for (size_t part = 1; part < n_parts; part++) {
+        const float *restrict more = parts + part * width;
+        for (size_t c = from; c < to; c++) parts[c] += more[c];
+    }
     for (size_t c = from; c < to; c++) {
-        float sum = 0;
-        for (size_t part = 0; part < n_parts; part++) sum += parts[part * width + c];
-        a->d_q_weight[c] += sum * a->k_weight[c];
-        a->d_k_weight[c] += sum * a->q_weight[c];
+        d_q[c] += parts[c] * a->k_weight[c];
+        d_k[c] += parts[c] * a->q_weight[c];
     }
 }
 

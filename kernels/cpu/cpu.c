@@ -13,6 +13,7 @@
 #include "kernels/cpu/project.h"
 #include "kernels/cpu/train_conv.h"
 #include "kernels/cpu/train_gate.h"
+#include "kernels/cpu/training_roof.h"
 
 const EngKernel *const eng_cpu_kernels[] = {
     &eng_cpu_hash_naive,
@@ -73,8 +74,13 @@ const EngKernel *const eng_cpu_kernels[] = {
     &eng_cpu_lookup_onednn_f32,
 
     &eng_cpu_train_gate_portable,
+    &eng_cpu_train_gate_roof,
+
     &eng_cpu_train_conv_portable,
+    &eng_cpu_train_conv_roof,
+
     &eng_cpu_back_gate_portable,
+    &eng_cpu_back_gate_roof,
 
     &eng_cpu_back_project_portable,
     &eng_cpu_back_project_onednn,
@@ -82,13 +88,22 @@ const EngKernel *const eng_cpu_kernels[] = {
     &eng_cpu_back_gather_sort,
     &eng_cpu_back_gather_owner,
     &eng_cpu_back_gather_atomic,
+    &eng_cpu_back_gather_roof,
 
     &eng_cpu_back_conv_portable,
+    &eng_cpu_back_conv_roof,
 
     &eng_cpu_sgd_portable,
+    &eng_cpu_sgd_roof,
+
     &eng_cpu_adamw_portable,
+    &eng_cpu_adamw_roof,
+
     &eng_cpu_muon_onednn,
+
     &eng_cpu_sparse_adam_portable,
+    &eng_cpu_sparse_adam_roof,
+
     &eng_cpu_sinkhorn_portable,
 
     NULL,

@@ -7,13 +7,13 @@
 
 #include "kernels/cpu/common.h"
 
-/* Tokens are cut into as many parts as this, each summing into a buffer of its own; the buffers are
- * then added in order. */
+/* Tokens are cut into at most as many parts as this, of eight or more, each summing into a buffer
+ * of its own; the buffers are then added in order. */
 #define ENG_PARTS 32
 
 static inline int eng_cpu_parts(int64_t tokens)
 {
-    return tokens < 1 ? 1 : tokens < ENG_PARTS ? (int)tokens : ENG_PARTS;
+    return tokens <= 8 ? 1 : tokens < 8 * ENG_PARTS ? (int)((tokens + 7) / 8) : ENG_PARTS;
 }
 
 static inline __attribute__((always_inline)) float eng_lanes_sum(const EngLanesF32 *lanes)

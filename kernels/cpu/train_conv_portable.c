@@ -116,16 +116,50 @@ ENG_CLONES static void scale_by(const float *restrict v, const float *restrict w
     for (size_t i = 0; i < n; i++) out[i] = v[i] * rstd * weight[i];
 }
 
-ENG_CLONES static void add_products(const float *restrict a, const float *restrict b, size_t n,
-                                    float *restrict sum)
-{
-    for (size_t i = 0; i < n; i++) sum[i] += a[i] * b[i];
-}
-
 ENG_CLONES static void add_scaled_products(const float *restrict a, const float *restrict b,
                                            float scale, size_t n, float *restrict sum)
 {
     for (size_t i = 0; i < n; i++) sum[i] += a[i] * b[i] * scale;
+}
+
+#define MAX_TAPS 64
+
+/* Up to MAX_TAPS rows of the same width: what the taps of a token read, and their weights. */
+typedef struct Taps {
+    const float *rows[MAX_TAPS], *weights[MAX_TAPS];
+    int n;
+} Taps;
+
+/* out = sum of rows * weights. */
+ENG_CLONES static void sum_taps(const Taps *taps, size_t n, float *restrict out)
+{
+    size_t c = 0;
+    for (; c + ENG_LANES <= n; c += ENG_LANES) {
+        EngLanesF32 sum = {0};
+        for (int tap = 0; tap < taps->n; tap++)
+            sum += *(const EngLanesF32 *)(taps->rows[tap] + c) *
+                   *(const EngLanesF32 *)(taps->weights[tap] + c);
+        *(EngLanesF32 *)(out + c) = sum;
+    }
+    for (; c < n; c++) {
+        out[c] = 0;
+        for (int tap = 0; tap < taps->n; tap++)
+            out[c] += taps->rows[tap][c] * taps->weights[tap][c];
+    }
+}
+
+/* d_taps += rows * d_sum. */
+ENG_CLONES static void back_taps_of(const Taps *taps, const float *restrict d_sum, size_t n,
+                                    float *const d_taps[MAX_TAPS])
+{
+    size_t c = 0;
+    for (; c + ENG_LANES <= n; c += ENG_LANES) {
+        EngLanesF32 flow = *(const EngLanesF32 *)(d_sum + c);
+        for (int tap = 0; tap < taps->n; tap++)
+            *(EngLanesF32 *)(d_taps[tap] + c) += *(const EngLanesF32 *)(taps->rows[tap] + c) * flow;
+    }
+    for (; c < n; c++)
+        for (int tap = 0; tap < taps->n; tap++) d_taps[tap][c] += taps->rows[tap][c] * d_sum[c];
 }
 
 /* out holds the sums and receives value + silu(sum). */
@@ -207,15 +241,20 @@ static int64_t reach(const EngTrainConvProblem *p, int tap)
     return (int64_t)(p->kernel - 1 - tap) * p->dilation;
 }
 
-static void convolve_token(const EngTrainConvProblem *p, const State *state, int64_t t, float *sums)
+/* What token t reads within its sequence; parts: where each tap's weights' gradients go, or NULL.
+ */
+static void read_taps(const EngTrainConvProblem *p, const State *state, int64_t t, Taps *taps,
+                      float *part, float *d_taps[MAX_TAPS])
 {
     size_t width = width_of(p);
-    memset(sums, 0, width * sizeof *sums);
+    taps->n = 0;
     for (int tap = 0; tap < p->kernel; tap++) {
         int64_t source = t - reach(p, tap);
         if (source < state->first[t]) continue;
-        add_products(state->normalised + (size_t)source * width, state->taps + (size_t)tap * width,
-                     width, sums);
+        taps->rows[taps->n] = state->normalised + (size_t)source * width;
+        taps->weights[taps->n] = state->taps + (size_t)tap * width;
+        if (part) d_taps[taps->n] = part + (size_t)tap * width;
+        taps->n++;
     }
 }
 
@@ -237,9 +276,10 @@ static EngStatus run_forward(void *opaque, const EngProblem *problem, const EngA
             normalise_token(p, a->value, a->norm_weight, t, state);
 #pragma omp for schedule(static)
         for (int64_t t = 0; t < p->tokens; t++) {
-            float *out = a->out + (size_t)t * width;
-            convolve_token(p, state, t, out);
-            add_silu(a->value + (size_t)t * width, width, out);
+            Taps taps;
+            read_taps(p, state, t, &taps, NULL, NULL);
+            sum_taps(&taps, width, a->out + (size_t)t * width);
+            add_silu(a->value + (size_t)t * width, width, a->out + (size_t)t * width);
         }
     }
     return ENG_OK;
@@ -253,15 +293,12 @@ static void back_taps(const EngTrainConvProblem *p, const State *state, const fl
                       int64_t t, float *part)
 {
     size_t width = width_of(p);
-    float *d_sum = state->d_sum + (size_t)t * width;
-    convolve_token(p, state, t, d_sum);
+    float *d_taps[MAX_TAPS], *d_sum = state->d_sum + (size_t)t * width;
+    Taps taps;
+    read_taps(p, state, t, &taps, part, d_taps);
+    sum_taps(&taps, width, d_sum);
     back_silu(d_out + (size_t)t * width, width, d_sum);
-    for (int tap = 0; tap < p->kernel; tap++) {
-        int64_t source = t - reach(p, tap);
-        if (source >= state->first[t])
-            add_products(state->normalised + (size_t)source * width, d_sum, width,
-                         part + (size_t)tap * width);
-    }
+    back_taps_of(&taps, d_sum, width, d_taps);
 }
 
 /* From the sums of the tokens that read token t to its values. */
@@ -270,13 +307,15 @@ static void back_values(const EngTrainConvProblem *p, const State *state, const 
 {
     size_t width = width_of(p), hidden = (size_t)p->hidden, streams = (size_t)p->streams;
     float *d_value = a->d_value + (size_t)t * width;
-    memset(d_value, 0, width * sizeof *d_value);
+    Taps readers;
+    readers.n = 0;
     for (int tap = p->kernel - 1; tap >= 0; tap--) {
         int64_t reader = t + reach(p, tap);
-        if (reader < state->end[t])
-            add_products(state->d_sum + (size_t)reader * width, state->taps + (size_t)tap * width,
-                         width, d_value);
+        if (reader >= state->end[t]) continue;
+        readers.rows[readers.n] = state->d_sum + (size_t)reader * width;
+        readers.weights[readers.n++] = state->taps + (size_t)tap * width;
     }
+    sum_taps(&readers, width, d_value);
     for (size_t s = 0; s < streams; s++) {
         size_t c = s * hidden, at = (size_t)t * width + c;
         float rstd = state->rstd[(size_t)t * streams + s], sum;
@@ -294,19 +333,26 @@ static void back_values(const EngTrainConvProblem *p, const State *state, const 
     }
 }
 
+ENG_CLONES static void add_row(const float *restrict from, size_t n, float *restrict sum)
+{
+    for (size_t i = 0; i < n; i++) sum[i] += from[i];
+}
+
 /* Buffers of all parts, in order, into the gradients of taps and norm. */
 static void add_parts(const EngTrainConvProblem *p, const State *state, const EngBackConvArgs *a,
                       size_t from, size_t to)
 {
-    size_t width = width_of(p), kernel = (size_t)p->kernel;
+    size_t width = width_of(p), kernel = (size_t)p->kernel, rows = kernel + 1;
     size_t parts = (size_t)eng_cpu_parts(p->tokens);
-    for (size_t part = 0; part < parts; part++) {
-        const float *sums = state->parts + part * (kernel + 1) * width;
+    float *sums = state->parts;
+    for (size_t part = 1; part < parts; part++)
+        for (size_t row = 0; row < rows; row++)
+            add_row(sums + (part * rows + row) * width + from, to - from,
+                    sums + row * width + from);
+    for (size_t c = from; c < to; c++)
         for (size_t tap = 0; tap < kernel; tap++)
-            for (size_t c = from; c < to; c++)
-                a->d_conv_weight[c * kernel + tap] += sums[tap * width + c];
-        for (size_t c = from; c < to; c++) a->d_norm_weight[c] += sums[kernel * width + c];
-    }
+            a->d_conv_weight[c * kernel + tap] += sums[tap * width + c];
+    add_row(sums + kernel * width + from, to - from, a->d_norm_weight + from);
 }
 
 static EngStatus run_backward(void *opaque, const EngProblem *problem, const EngArgs *args,

@@ -38,14 +38,22 @@ static inline int has_axis(const EngExperiment *experiment, const char *axis)
     return 0;
 }
 
+/* `portable`, or the operation's first where it has none of that name. */
+static inline const char *plain_variant(const EngExperiment *experiment)
+{
+    int n;
+    EngOp op = (EngOp)experiment->op;
+    return eng_kernel_find(op, "portable") ? "portable" : eng_kernels(op, &n)[0]->name;
+}
+
 /* Pairs of axis and text, then NULL. Axes that the experiment lacks are passed over. */
 static inline EngPoint point_of(const EngExperiment *experiment, ...)
 {
     EngPoint point = {.experiment = experiment};
     for (int i = 0; i < experiment->n_axes; i++) {
         /* A plan writes `all` out; a single point needs one variant. */
-        const char *def =
-            strcmp(experiment->axes[i].def, "all") ? experiment->axes[i].def : "portable";
+        const char *def = experiment->axes[i].def;
+        if (!strcmp(def, "all")) def = plain_variant(experiment);
         set_value(&experiment->axes[i], def, &point.values[i]);
     }
     va_list list;
