@@ -33,6 +33,7 @@ static inline EngStatus eng_cuda_check(cudaError_t error, const char *what, EngE
 {
     if (error == cudaSuccess) return ENG_OK;
     if (eng_cuda_stays(error)) eng_cuda_error_stays = true;
+    (void)cudaGetLastError(); /* else it would be taken for the next launch's */
     EngStatus status = error == cudaErrorMemoryAllocation ? ENG_NO_MEMORY : ENG_INTERNAL;
     return ENG_FAIL(err, status, "%s: %s (%s)", what, cudaGetErrorString(error),
                     cudaGetErrorName(error));

@@ -84,27 +84,42 @@ inline void assert_residual(const EngComparison &residual, const char *what)
              residual.limit.pass);
 }
 
-/* create, run, destroy, as the harness does; every allocation that fails is an error, not a leak.
- */
+/* One allocation more of each kind fails every time, until create() succeeds: every failure is an
+ * error, and nothing leaks. */
+template <class Failing>
+void *create_despite(const EngKernel *kernel, const EngProblem &problem, Failing failing)
+{
+    void *state = nullptr;
+    for (uint64_t nth = 1;; nth++) {
+        uint64_t blocks = eng_mem_live_blocks();
+        long allocations = simt::live_allocations();
+        failing(nth);
+        EngStatus status = kernel->create(&problem, &state, &g_err);
+        failing(0);
+        if (!status) return state;
+        assert_int_equal(status, ENG_NO_MEMORY);
+        assert_null(state);
+        assert_int_equal(eng_mem_live_blocks(), blocks);
+        assert_int_equal(simt::live_allocations(), allocations);
+    }
+}
+
+/* create, run, destroy, as the harness does. */
 inline void run_variant(EngOp op, const char *name, const EngProblem &problem, const EngArgs &args)
 {
     const EngKernel *kernel = eng_kernel_find(op, name);
     assert_non_null(kernel);
     assert_int_equal(kernel->backend, ENG_CUDA);
     ok(kernel->supports(&problem, &g_err));
-    void *state = nullptr;
-    for (uint64_t nth = 1;; nth++) {
-        uint64_t blocks = eng_mem_live_blocks();
-        eng_mem_fail_at(nth);
-        EngStatus status = kernel->create(&problem, &state, &g_err);
-        eng_mem_fail_at(0);
-        if (!status) break;
-        assert_int_equal(status, ENG_NO_MEMORY);
-        assert_null(state);
-        assert_int_equal(eng_mem_live_blocks(), blocks);
-    }
+    uint64_t blocks = eng_mem_live_blocks();
+    long allocations = simt::live_allocations();
+    kernel->destroy(create_despite(kernel, problem, eng_mem_fail_at));
+    void *state =
+        create_despite(kernel, problem, [](uint64_t nth) { simt::fail_allocation((long)nth); });
     ok(kernel->run(state, &problem, &args, &g_err));
     kernel->destroy(state);
+    assert_int_equal(eng_mem_live_blocks(), blocks);
+    assert_int_equal(simt::live_allocations(), allocations);
     no_faults(name);
 }
 

@@ -38,6 +38,7 @@ enum : uint8_t { empty, written, in_flight };
 
 uint8_t *g_device, *g_arguments;
 size_t g_most_shadowed;
+long g_failing; /* allocation, counted down */
 Shadow *g_shadow;
 size_t g_used, g_arguments_used;
 std::map<uintptr_t, Allocation> g_allocations;
@@ -168,10 +169,24 @@ void memory_begin(size_t most_shadowed)
     g_allocations.clear();
     g_last = g_allocations.end();
     g_most_shadowed = most_shadowed;
+    g_failing = 0;
+}
+
+void fail_allocation(long nth)
+{
+    g_failing = nth;
+}
+
+long live_allocations(void)
+{
+    long n = 0;
+    for (const auto &allocation : g_allocations) n += !allocation.second.freed;
+    return n;
 }
 
 void *memory_allocate(size_t bytes, Kind kind)
 {
+    if (g_failing && --g_failing == 0) return nullptr;
     size_t need = (bytes + red_zone + 255) / 256 * 256;
     if (bytes > device_bytes || g_used + need > device_bytes) return nullptr;
     uint8_t *at = g_device + g_used;
