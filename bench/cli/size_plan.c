@@ -55,6 +55,13 @@ EngStatus eng_size_ledger(const EngSize *s, const EngSizePath *path, EngLedger *
     return eng_ledger_build(&in, ledger, err);
 }
 
+/* What calibration measured of a fetch beside compute; none where it did not. */
+static EngSlowdowns beside(const EngSizePath *path)
+{
+    const EngQuantity *f = path->tiers[0]->fields;
+    return (EngSlowdowns){f[ENG_TIER_FETCH_SLOWDOWN].value, f[ENG_TIER_COMPUTE_SLOWDOWN].value};
+}
+
 EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTraffic *t,
                           EngSizeResult *r, EngErr *err)
 {
@@ -73,6 +80,7 @@ EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTr
                        .issue = s->issue,
                        .interference = s->interference};
     memcpy(in.path, path->tiers, sizeof in.path);
+    if (!s->interference.fetch && !s->interference.compute) in.interference = beside(path);
     EngStatus status = eng_step_plan(&in, &r->step, err);
     if (status || !t->rate) return status;
     EngFleetInput fleet = {.target = t->rate,
@@ -184,8 +192,16 @@ static void print_inputs(const EngSize *s, EngStr *out)
                    s->readers ? "" : " (--readers not given: one path carries all rows of a step)");
     if (!s->hash && !s->issue && !s->scheduling)
         eng_str_add(out, "  hash, issue, scheduling: not given, counted as nothing\n");
-    if (!s->interference.fetch && !s->interference.compute)
-        eng_str_add(out, "  interference: not given, counted as none\n");
+    for (int i = 0; i < s->n_paths && !s->interference.fetch && !s->interference.compute; i++) {
+        EngSlowdowns known = beside(&s->paths[i]);
+        eng_str_printf(out, "  interference through %s: ", s->paths[i].name);
+        if (known.fetch || known.compute)
+            eng_str_printf(out,
+                           "fetches %.3g %% slower beside layers, layers %.3g %%, as measured\n",
+                           100 * known.fetch, 100 * known.compute);
+        else
+            eng_str_add(out, "not given, counted as none\n");
+    }
 }
 
 static void print_uncounted(const EngSize *s, EngStr *out)

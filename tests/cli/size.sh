@@ -31,7 +31,7 @@ says() # words that the plan in out.txt must have
 "$engram" size $host $assume >out.txt 2>err.txt || fail "a plan: exit $?: $(cat err.txt)"
 says '188.83 GiB  in all' 'through dram,pcie: fits, hidden' 'pcie.latency = 1.5e-06 s, assumed' \
     'dram.latency = .*measured 20' 'layer 14: hidden' 'weights are not counted: --ranks' 'caches are not counted' \
-    'extrapolated: not every' 'assumption: dram.efficiency' 'pinning not known (dram.pin_rate)' 'interference: not given'
+    'extrapolated: not every' 'assumption: dram.efficiency' 'pinning not known (dram.pin_rate)' 'interference through dram,pcie: not given'
 # The same with all that can be asked for: weights by shape, hosts, cost, a mean to keep, training, several paths.
 "$engram" size $host $assume $drive --path=dram,pcie --ranks=4 --host-devices=8 --context=1000000 --years=4 \
     --traffic=prefill,tokens=4096,layer=9ms,rate=1M/s --slo=decode=40ms,prefill=1s --reserve=graphs=22GiB \
