@@ -122,7 +122,8 @@ ENG_CLONES void eng_rope_backward(EngReal *heads, int n_heads, int head_dim, con
     }
 }
 
-static inline EngReal softmax_of(EngReal *row, EngReal weight, int64_t n)
+/* Exponentials of row minus its largest, in place; their sum, and the largest. */
+static inline EngReal exponentials(EngReal *row, int64_t n, EngReal *largest)
 {
     EngReal lanes[ENG_LANES], most = row[0];
     int64_t i = 0;
@@ -142,27 +143,52 @@ static inline EngReal softmax_of(EngReal *row, EngReal weight, int64_t n)
         row[i] = eng_exp_of(row[i] - most);
         lanes[i % ENG_LANES] += row[i];
     }
-    EngReal sum = add_lanes(lanes), scale = weight / sum;
-    for (i = 0; i < n; i++) row[i] *= scale;
-    return most + (EngReal)log((double)sum);
+    *largest = most;
+    return add_lanes(lanes);
 }
 
 ENG_CLONES EngReal eng_softmax_scaled(EngReal *row, EngReal scale, int64_t n)
 {
-    return softmax_of(row, scale, n);
+    EngReal most, sum = exponentials(row, n, &most), share = scale / sum;
+    for (int64_t i = 0; i < n; i++) row[i] *= share;
+    return most + (EngReal)log((double)sum);
+}
+
+ENG_CLONES EngReal eng_softmax_rounded(EngReal *row, EngReal scale, int64_t n, uint16_t *out)
+{
+    EngReal most, sum = exponentials(row, n, &most), share = scale / sum;
+    for (int64_t i = 0; i < n; i++) { /* finite and not negative: no NaN to keep */
+        float value = (float)(row[i] * share);
+        uint32_t bits = eng_cpu_bits_of(value);
+        out[i] = (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+    }
+    return most + (EngReal)log((double)sum);
+}
+
+/* Fills up to whole vectors with what exponentiates to 0: scalar tails would cost more. */
+static inline int64_t pad_row(EngReal *row, int64_t n, int64_t size)
+{
+    int64_t whole = (n + ENG_LANES - 1) / ENG_LANES * ENG_LANES;
+    if (whole > size) whole = size;
+    for (int64_t i = n; i < whole; i++) row[i] = -(EngReal)INFINITY;
+    for (int64_t i = whole; i < size; i++) row[i] = 0;
+    return whole;
 }
 
 ENG_CLONES EngReal eng_softmax_lse(EngReal *row, int64_t n, int64_t size)
 {
-    EngReal lse = softmax_of(row, 1, n);
-    for (int64_t i = n; i < size; i++) row[i] = 0;
-    return lse;
+    int64_t whole = pad_row(row, n, size);
+    EngReal most, sum = exponentials(row, whole, &most), share = 1 / sum;
+    for (int64_t i = 0; i < whole; i++) row[i] *= share;
+    return most + (EngReal)log((double)sum);
 }
 
 ENG_CLONES void eng_softmax_again(EngReal *row, EngReal lse, int64_t n, int64_t size)
 {
-    for (int64_t i = 0; i < n; i++) row[i] = eng_exp_of(row[i] - lse);
-    for (int64_t i = n; i < size; i++) row[i] = 0;
+    int64_t whole = pad_row(row, n, size), i = 0;
+    for (; i + ENG_LANES <= whole; i += ENG_LANES)
+        for (int j = 0; j < ENG_LANES; j++) row[i + j] = eng_exp_of(row[i + j] - lse);
+    for (; i < whole; i++) row[i] = eng_exp_of(row[i] - lse);
 }
 
 ENG_CLONES void eng_softmax_backward(const EngReal *p, EngReal *d, EngReal shift, EngReal scale,

@@ -34,6 +34,8 @@ void eng_rope_backward(EngReal *heads, int n_heads, int head_dim, const EngReal 
 EngReal eng_softmax_lse(EngReal *row, int64_t n, int64_t size);
 /* Softmax times `scale` over n; the same log. */
 EngReal eng_softmax_scaled(EngReal *row, EngReal scale, int64_t n);
+/* The same rounded to bf16 into out; row is used up. */
+EngReal eng_softmax_rounded(EngReal *row, EngReal scale, int64_t n, uint16_t *out);
 /* row = exp(row - lse) over the first n, 0 beyond. */
 void eng_softmax_again(EngReal *row, EngReal lse, int64_t n, int64_t size);
 /* d = p * (d - shift) * scale over n */

@@ -294,12 +294,23 @@ EngStatus eng_dense_weight(EngDenses *denses, const EngDense *dense, const EngRe
     return eng_real_gemm(&gemm, err);
 }
 
+uint16_t *eng_dense_rounded(EngDenses *denses, const EngDense *dense)
+{
+    return dense->rounded ? denses->b : NULL;
+}
+
 EngStatus eng_dense_backward(EngDenses *denses, const EngDense *dense, const EngReal *x,
                              const EngReal *d_y, int64_t rows, EngReal *d_x, bool add, EngErr *err)
 {
-    EngStatus status = eng_dense_weight(denses, dense, x, d_y, rows, err);
-    if (status || !rows) return status;
-    if (!dense->rounded) return eng_dense_input(denses, dense, d_y, rows, d_x, add, err);
+    if (!rows) return ENG_OK;
+    if (!dense->rounded) {
+        EngStatus first = eng_dense_weight(denses, dense, x, d_y, rows, err);
+        return first ? first : eng_dense_input(denses, dense, d_y, rows, d_x, add, err);
+    }
+    round_to(denses->a, x, rows * dense->in);
+    if (d_y) round_to(denses->b, d_y, rows * dense->out);
+    EngStatus status = weight_bf16(denses, dense, rows, err);
+    if (status) return status;
     return run_bf16(denses, add ? INPUT_ADD : INPUT, dense, denses->b, dense->rounded, rows, d_x,
                     err);
 }

@@ -50,7 +50,9 @@ EngStatus eng_dense_input(EngDenses *denses, const EngDense *dense, const EngRea
 /* gradient += x^T . d_y */
 EngStatus eng_dense_weight(EngDenses *denses, const EngDense *dense, const EngReal *x,
                            const EngReal *d_y, int64_t rows, EngErr *err);
-/* Both, which rounds d_y once; d_x may be x. */
+/* Where a bf16 d_y may be put instead of passing one, NULL without bf16. */
+uint16_t *eng_dense_rounded(EngDenses *denses, const EngDense *dense);
+/* Both, which rounds d_y once (NULL: it lies in eng_dense_rounded); d_x may be x. */
 EngStatus eng_dense_backward(EngDenses *denses, const EngDense *dense, const EngReal *x,
                              const EngReal *d_y, int64_t rows, EngReal *d_x, bool add, EngErr *err);
 

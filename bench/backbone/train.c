@@ -2,6 +2,7 @@
 #include "bench/backbone/train.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <math.h>
 #include <omp.h>
 #include <stdatomic.h>
@@ -97,6 +98,10 @@ EngStatus eng_trainer_create(const EngTrainConfig *config, EngTrainer **trainer,
 {
     EngTrainer *t = NULL;
     *trainer = NULL;
+    /* oneDNN allocates its packing buffers in each call: these pages are to stay with the process,
+     * which faults of new ones would cost a tenth of the time. */
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 512 << 20);
     EngStatus status = eng_train_check(config, err);
     if (!status) status = eng_alloc_or((void **)&t, 1, sizeof *t, "a trainer", err);
     if (status) return status;
