@@ -56,9 +56,9 @@ static double value_of(const EngPoint *point, const double *values, const char *
     return metric_of(point->experiment, values, name);
 }
 
-/* Reads delayed by 3 ms: needed at once, nearly all is waited for; needed after 20 ms, nothing.
- * A machine that stands still for milliseconds moves neither beyond the bounds: the fetch that is
- * needed at once may only get longer, and the late one has 17 ms to spare in each of many steps. */
+/* Reads delayed by 3 ms: needed at once, nearly all is waited for; needed after a long window,
+ * nothing. The fetch that is needed at once may only get longer on a busy machine; where the late
+ * one was kept from a processor for all of its window, a longer one follows. */
 static void test_hidden_and_exposed(void **unused)
 {
     (void)unused;
@@ -73,10 +73,15 @@ static void test_hidden_and_exposed(void **unused)
     assert_true(value_of(&point, values, "emulated") == 1);
     assert_true(isnan(value_of(&point, values, "hidden_second")));
     set_axis(&point, "placement", "1");
-    set_axis(&point, "window", "paced:20000");
-    sample(&point, STEPS, values);
-    assert_true(value_of(&point, values, "hidden") > 0.8);
-    assert_true(value_of(&point, values, "window_us") >= 20000);
+    static const char *const windows[] = {"paced:20000", "paced:80000", "paced:320000"};
+    double hidden = 0;
+    for (int w = 0; w < 3 && !(hidden > 0.8); w++) {
+        set_axis(&point, "window", windows[w]);
+        sample(&point, w ? 4 : STEPS, values);
+        hidden = value_of(&point, values, "hidden");
+        assert_true(value_of(&point, values, "window_us") >= 20000);
+    }
+    assert_true(hidden > 0.8);
 }
 
 /* Rows and bytes of a step are those of its shape, whatever its phase. */
