@@ -57,7 +57,7 @@ static EngStatus add(Counts *c, int model, const EngPlanPoint *point, const char
     *off = 0;
     if (isnan(was)) return ENG_OK;
     const char *provenance = eng_arena_printf(
-        c->arena, "%s of sim/cache on corpus %s (%.12s)", g_models[model].name,
+        c->arena, "%s, sim/cache on corpus %s (%.12s)", g_models[model].name,
         eng_point_word(&point->point, "corpus"), point->stream_digest ? point->stream_digest : "");
     if (!provenance) return ENG_FAIL(c->err, ENG_NO_MEMORY, "out of memory for simulated points");
     m->values[m->n++] = (EngSimulated){point->point_key, metric, value, provenance};

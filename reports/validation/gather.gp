@@ -4,6 +4,8 @@ stats data using (column('measured')) nooutput name 'M'
 stats data using (column('predicted')) nooutput name 'P'
 set logscale xy
 set format xy '%g'
+set xtics (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000)
+set ytics (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000)
 lo = 0.7 * (M_min < P_min ? M_min : P_min)
 hi = 1.4 * (M_max > P_max ? M_max : P_max)
 set xrange [lo:hi]
