@@ -112,6 +112,22 @@ expect 6 'none.json: no such file' "--machine=none.json --path=hbm $step"
 sed 's/"dims": \[384, 5120\]/"dims": [384, 0]/' "$source/sim/planner/models/v41-flash.json" >flat.json
 expect 6 'flat.json: routers' "$host $assume --weights=./flat.json"
 
+# Reuse from a token stream: one token again and again reads the same rows, whatever the cache is beyond a key.
+for i in $(seq 50); do printf '[%s5]\n' "$(printf '5,%.0s' $(seq 99))"; done >same.jsonl
+"$engram" stream import same.jsonl --data=data --name=same --vocab=97 >out.txt 2>&1 || fail "stream import: $(cat out.txt)"
+tiny="--model=tiny --machine=epyc-9005 --path=dram --assume=dram.efficiency=50% --layers=8 --shards=1 --copies=1 --data=data"
+"$engram" size $tiny --traffic=prefill,tokens=1000,layer=1ms --corpus=same >out.txt 2>err.txt || fail "a corpus: $(cat err.txt)"
+says 'unique 0.0010, hits 0.0000: corpus same (imported, 5 k tokens), no cache' 'no shapes of tiny are known'
+"$engram" size $tiny --traffic=decode,streams=4,layer=1ms --corpus=same --cache=1MB --policy=lru --db=corpus.db >out.txt 2>err.txt ||
+    fail "a cache: $(cat err.txt)"
+says 'unique 1.0000, hits 0.99.*cache of 0.001 GB, lru'
+[ "$(sqlite3 corpus.db "SELECT count(*) FROM points WHERE axes_json ->> '$.what' IN ('hits', 'unique', 'length', 'streams', 'heaps')
+    AND provenance LIKE 'corpus same (imported, 5%'")" -gt 40 ] || fail "a rate does not name its corpus"
+expect 6 'same' "$tiny --traffic=prefill,tokens=10,layer=1ms --corpus=sane"
+expect 1 'holds no key' "$tiny --traffic=prefill,tokens=10,layer=1ms --corpus=same --cache=1B --policy=lru"
+expect 1 'needs --policy' "$tiny --traffic=prefill,tokens=10,layer=1ms --corpus=same --cache=1MB"
+expect 2 'tokens, a step takes' "$tiny --traffic=prefill,tokens=100000,layer=1ms --corpus=same"
+
 # Stored points are simulated, name what they rest on, and come once.
 "$engram" size $host $assume --ranks=4 --host-devices=8 --db=plan.db >out.txt 2>err.txt || fail "storing: $(cat err.txt)"
 "$engram" size $host $assume --ranks=4 --host-devices=8 --db=plan.db >out.txt 2>err.txt || fail "storing again: $(cat err.txt)"
