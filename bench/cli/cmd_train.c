@@ -167,7 +167,7 @@ static const EngOption g_options[] = {
      .letter = 'a',
      .value = "NAME=VALUES",
      .repeat = true,
-     .help = "values of an axis, e.g. -a seed=1,2 (`engram list train` names them)"},
+     .help = "values of an axis, e.g. -a model_seed=1,2 (`engram list train` names them)"},
     ENG_OPTION_DB,
     ENG_OPTION_DATA,
     {.name = "runs",

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "bench/experiments/train_sweep.h"
 
 struct EngTextTable {
     EngArena *arena;
@@ -158,7 +159,8 @@ void eng_axes_text(const EngExperimentList *list, const char *experiment, const 
     json_t *value, *axes = json_loads(axes_json, 0, NULL);
     size_t used = 0;
     out[0] = 0;
-    eng_experiment_find(list, experiment, &e, NULL);
+    if (eng_experiment_find(list, experiment, &e, NULL))
+        eng_experiment_find(&eng_train_experiments, experiment, &e, NULL);
     json_object_foreach(axes, name, value)
     {
         char text[96];

@@ -167,7 +167,7 @@ static EngStatus train(Job *job, EngErr *err)
 /* ---- result ---- */
 
 /* Means over at most this many stretches of training. */
-#define CURVE_POINTS 64
+#define CURVE_POINTS 40
 
 static EngStatus put_curve(const Job *job, EngTrainResultText *out, EngErr *err)
 {
