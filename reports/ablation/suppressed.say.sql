@@ -1,8 +1,6 @@
-WITH d AS (
-    SELECT e.part, e.what, e.place, s.loss - e.loss AS damage FROM figure e JOIN figure s USING (part, what)
-    WHERE e.series LIKE 'Engram%' AND e.series NOT LIKE '%silenced%' AND s.series LIKE '%silenced%'
-)
-SELECT printf('Silencing the memory costs %.3f nats in the rarest tenth and %.3f in the most frequent one; most by class: %s (%.3f).',
-    (SELECT damage FROM d WHERE part = 'decile' ORDER BY place LIMIT 1), (SELECT damage FROM d WHERE part = 'decile' ORDER BY place DESC LIMIT 1),
-    (SELECT what FROM d WHERE part = 'class' ORDER BY damage DESC LIMIT 1), (SELECT max(damage) FROM d WHERE part = 'class'))
-FROM d LIMIT 1;
+SELECT printf('At rho %g: %+.3f nats in the rarest tenth (ids that follow each other %.3g times in training), %+.3f in the most frequent one (%.3g times); with the memory silenced %+.3f and %+.3f.',
+    a.rho, a.difference, a.count_in_training, b.difference, b.count_in_training, c.difference, d.difference)
+FROM figure a JOIN figure b ON b.part = 'mean' AND b.series = a.series AND b.place = 10
+JOIN figure c ON c.part = 'mean' AND c.series LIKE '%silenced%' AND c.place = 1
+JOIN figure d ON d.part = 'mean' AND d.series LIKE '%silenced%' AND d.place = 10
+WHERE a.part = 'mean' AND a.place = 1 AND a.series NOT LIKE '%silenced%';

@@ -90,7 +90,7 @@ for text in 'lowest mean at rho' 'Engram lowers the loss at equal parameters' "t
     'read from its figures' 'where the lowest mean lies' 'runs.csv: trained on'; do
     grep -q -- "$text" report/index.html || fail "the report lacks '$text'"
 done
-for figure in rho curves load suppressed sources lens likeness; do
+for figure in rho curves load suppressed classes sources lens likeness; do
     [ -s "report/$figure.svg" ] || fail "no figure $figure"
 done
 expect 0 'index.html' "$engram" report ablation --db=i.db --out=report2
