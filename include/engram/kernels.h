@@ -119,7 +119,8 @@ typedef struct EngLookupProblem {
  *
  * All data is f32. Weights change between runs, so they are arguments. Gradients of activations are
  * written; gradients of weights are added to what is there, so that micro-batches sum up and the
- * caller zeroes them. Results do not depend on the number of threads unless a variant says so.
+ * caller zeroes them. Results do not depend on the number of threads, but for products made by a
+ * library, and where a variant says so.
  */
 
 /* Gate and write-back (facts section 6, steps 3-6) without rounding, and its backward (section 7).
