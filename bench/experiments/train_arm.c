@@ -162,13 +162,13 @@ static EngStatus engram_fields(const EngPoint *point, EngTrainConfig *config, En
 
 /* Rows and experts, from rho or from `memory`. */
 static EngStatus allocate(const EngPoint *point, const EngTrainConfig *base, EngTrainConfig *config,
-                          double *residual, EngErr *err)
+                          EngErr *err)
 {
+    double residual;
     int64_t memory = eng_point_int(point, "memory");
     double rho = eng_point_real(point, "rho");
-    *residual = NAN;
     if (memory) return eng_train_size_tables(config, memory, err);
-    EngStatus status = eng_train_allocate(base, rho, config, residual, err);
+    EngStatus status = eng_train_allocate(base, rho, config, &residual, err);
     /* The rung cannot, another may: the point is skipped and says why. */
     return status == ENG_USAGE ? (EngStatus)(err ? err->status = ENG_UNSUPPORTED : ENG_UNSUPPORTED)
                                : status;
@@ -176,7 +176,7 @@ static EngStatus allocate(const EngPoint *point, const EngTrainConfig *base, Eng
 
 /* K and orders: the rung's model is sized first, then what `hold` names is kept. */
 static EngStatus columns(const EngPoint *point, const EngTrainConfig *base, EngTrainConfig *config,
-                         double *residual, EngErr *err)
+                         EngErr *err)
 {
     const char *hold = eng_point_word(point, "hold");
     EngTrainConfig reference = *config;
@@ -188,7 +188,7 @@ static EngStatus columns(const EngPoint *point, const EngTrainConfig *base, EngT
     config->max_order = max_order;
     if (heads > 0) config->engram_heads = heads;
     if (heads == 0) return ENG_FAIL(err, ENG_USAGE, "heads = 0: at least 1");
-    if (!strcmp(hold, "total_bytes")) return allocate(point, base, config, residual, err);
+    if (!strcmp(hold, "total_bytes")) return allocate(point, base, config, err);
     if (!strcmp(hold, "embed_dims")) {
         int dims = reference.engram_heads * reference.row_dims;
         if (dims % config->engram_heads)
@@ -197,7 +197,7 @@ static EngStatus columns(const EngPoint *point, const EngTrainConfig *base, EngT
                             config->engram_heads, dims);
         config->row_dims = dims / config->engram_heads;
     }
-    status = allocate(point, base, &reference, residual, err);
+    status = allocate(point, base, &reference, err);
     config->row_start = reference.row_start;
     config->model.experts = reference.model.experts;
     return status;
@@ -234,15 +234,13 @@ static EngStatus make_arm(const EngPoint *point, const EngTrainConfig *base, Eng
 {
     EngTrainConfig *config = &arm->config;
     *config = *base;
-    arm->residual = 0;
     if (!strcmp(eng_point_word(point, "backbone"), "dense")) {
         config->model.shared_experts += config->model.top_k;
         config->model.experts = config->model.top_k = 0;
-        arm->residual = NAN;
     }
     if (eng_point_real(point, "rho") < 1 || eng_point_int(point, "memory")) {
         EngStatus status = engram_fields(point, config, err);
-        return status ? status : columns(point, base, config, &arm->residual, err);
+        return status ? status : columns(point, base, config, err);
     }
     return strcmp(eng_point_word(point, "iso"), "flops") ? ENG_OK : widen(point, config, err);
 }
@@ -264,8 +262,7 @@ EngStatus eng_arm_resolve(const EngPoint *point, EngArm *arm, EngErr *err)
     if (!status) status = eng_train_check(&arm->config, err);
     if (!status) status = eng_train_account(&arm->config, &arm->account, err);
     if (status) return status;
-    /* A model wider than its rung is not of its budget. */
-    if (arm->config.model.shared_extra > base.model.shared_extra) arm->residual = NAN;
+    arm->residual = (double)arm->account.total / (double)of_base.total - 1;
     int64_t sparse = of_base.total - of_base.active, k = base.model.top_k;
     int64_t experts = arm->config.model.experts - k;
     bool shares = sparse > 0 && arm->config.model.experts > 0;

@@ -22,7 +22,7 @@
 typedef struct EngArm {
     EngTrainConfig config; /* token_map and vocab_compressed come with the data */
     EngTrainAccount account;
-    double residual; /* P_total / P_total at rho = 1, less 1; NAN: the arm is not to keep it */
+    double residual; /* P_total / P_total at rho = 1, less 1 */
     double rho;      /* as it came out: experts are whole */
     int64_t threads;
     const char *text; /* "training" or "synthetic" */

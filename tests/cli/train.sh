@@ -31,6 +31,18 @@ expect 0 'all rows: outcome measured, from measured' train "$smoke" --db=a.db --
 expect 0 '6 found measured' train "$smoke" --db=a.db --runs=runs.csv
 expect 0 '6 runs, 0 of them to train' train "$smoke" --dry-run --runs=runs.csv
 
+# --- every sweep of the folder: arms that can be, within 0.1 % of their budget -------------------------------------
+for sweep in "$source"/sweeps/train/*.sweep; do
+    [ "$sweep" = "$smoke" ] && continue
+    budget=0.1
+    expect 0 '[0-9]+ runs, [0-9]+ of them to train' train "$sweep" --dry-run --runs=none.csv -a text=synthetic -a budget=$budget
+    plan=$("$engram" train "$sweep" --dry-run --runs=none.csv -a text=synthetic -a budget=$budget 2>/dev/null)
+    grep -q skipped <<<"$plan" && fail "$sweep has arms that cannot be"
+    [[ $sweep == */rho*.sweep || $sweep == */placement.sweep || $sweep == */optimizer.sweep ]] || continue
+    grep -v 'iso=flops' <<<"$plan" | grep -oE '\([+-][0-9.]+ %\)' | tr -d '(+%)-' | awk '$1 > 0.1 { exit 1 }' ||
+        fail "$sweep: P_total is off by more than 0.1 %"
+done
+
 # --- a fresh machine: runs come from the file, with their provenance --------------------------------------------
 expect 0 'from imported' train "$smoke" --db=b.db --runs=runs.csv
 [ "$(sql b.db "SELECT count(*) FROM points WHERE kind = 'imported' AND provenance LIKE 'runs.csv: trained on %'")" = 6 ] ||

@@ -80,7 +80,7 @@ static void test_other_arms(void **state)
     EngArm base = arm_of(&plain), with = arm_of(&engram);
     EngPoint point = POINT("rung", "R0c", "iso", "flops");
     EngArm arm = arm_of(&point);
-    assert_true(isnan(arm.residual));
+    assert_true(arm.residual > 0.001);
     assert_true(fabs(arm.account.flops_per_token / with.account.flops_per_token - 1) < 0.01);
     assert_true(arm.account.flops_per_token > base.account.flops_per_token);
     point = POINT("rung", "R0c", "backbone", "dense");
