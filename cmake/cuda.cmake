@@ -1,6 +1,7 @@
 # The CUDA kernels, with -DENG_CUDA=ON and nvcc: an object of each source for sm_90a, and PTX for later chips,
 # in eng_kernels. Without it kernels/cuda/no_device.c stands in their place.
 option(ENG_CUDA "Build the CUDA kernels" OFF)
+set(ENG_NVCC_FLAGS -lineinfo CACHE STRING "More flags for nvcc")
 if(NOT ENG_CUDA)
     return()
 endif()
@@ -15,7 +16,7 @@ foreach(source ${cuda_sources})
     get_filename_component(name ${source} NAME)
     set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
     add_custom_command(OUTPUT ${object}
-        COMMAND ${ENG_NVCC} -std=c++17 -O3 -lineinfo -Xcompiler=-fPIC,-fno-threadsafe-statics,-fno-exceptions -I${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/include
+        COMMAND ${ENG_NVCC} -std=c++17 -O3 ${ENG_NVCC_FLAGS} -Xcompiler=-fPIC,-fno-threadsafe-statics,-fno-exceptions -I${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/include
                 -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_90,code=compute_90
                 -MD -MF ${object}.d -c ${source} -o ${object}
         DEPENDS ${source} DEPFILE ${object}.d VERBATIM)

@@ -25,6 +25,8 @@ typedef struct EngTracer {
     const char *(*refusal)(void *context);
     /* In the parent, before the worker is forked: memory that both share. May be called again. */
     EngStatus (*prepare)(void *context, EngErr *err);
+    /* In the worker, before anything speaks to a device: whoever listens to it comes first. */
+    void (*open)(void *context);
     /* In the worker, around the samples of one point, and around each of them. */
     void (*start)(void *context);
     void (*sample)(void *context, const EngTracePoint *point, int sample);

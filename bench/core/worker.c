@@ -369,6 +369,7 @@ static EngStatus trace_sample(Child *child, int i, int sample)
     EngErr err = {0};
     EngTiming timing = {.inner = 1};
     EngTeamClock team;
+    EngCudaWindow device;
     const EngTracer *tracer = child->task->tracer;
     Slot *slot = &child->slots[i];
     EngStatus status = ENG_OK;
@@ -379,10 +380,16 @@ static EngStatus trace_sample(Child *child, int i, int sample)
     eng_nvtx_step = sample;
     eng_nvtx_push(ENG_RANGE_STEP, (EngRangeInfo){.tokens = -1, .layer = -1, .step = sample});
     int64_t wall = eng_now_ns();
+    /* As in a timed window: work on a device is waited for once. */
+    if (!status) status = eng_cuda_window_open(&err);
     if (!status) status = child->experiment->run(slot->state, &err);
+    EngStatus closed = eng_cuda_window_close(&device, status ? NULL : &err);
+    if (!status) status = closed;
     timing.wall_ns = eng_now_ns() - wall;
     eng_nvtx_pop();
     timing.cpu_ns = eng_team_clock_stop(&team);
+    if (device.ns > 0) timing.cpu_ns = (int64_t)device.ns;
+    timing.launches = device.launches;
     tracer->sample_over(tracer->context);
     eng_nvtx_step = -1;
     if (status) {
@@ -438,6 +445,7 @@ static void run_child(const EngWorkerTask *task, int to_parent, int from_parent)
     child->slots = eng_alloc_array((size_t)task->n_points, sizeof(Slot));
     if (!child->slots) _exit(NO_MEMORY);
     eng_counters_open(&child->counters); /* before threads are made, which inherit them */
+    if (task->tracer) task->tracer->open(task->tracer->context);
     child->note.timer = eng_timer_measure();
     child->note.length_ns = eng_sample_length_ns(&child->note.timer, task->target_ns);
     set_up_points(child);

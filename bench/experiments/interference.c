@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/nvtx.h"
+#include "bench/experiments/device_beside.h"
 #include "bench/experiments/gatherers.h"
 #include "bench/experiments/inputs.h"
 #include "bench/experiments/stages.h"
@@ -42,6 +43,7 @@ static const EngAxisDef g_axes[] = {
     {"victim_width", ENG_AXIS_INT, "2048", "values", 32, 65536, NULL,
      "inputs and outputs of the product, fp8 weights; in multiples of 32"},
     {"threads", ENG_AXIS_INT, "1", "", 1, 256, NULL, "threads of the product"},
+    ENG_AXES_DEVICE,
 };
 
 static const EngMetricDef g_metrics[] = {
@@ -59,6 +61,9 @@ static const EngMetricDef g_metrics[] = {
 
 typedef struct State {
     EngShape shape;
+    bool on_device; /* then `device` has product and gathers */
+    EngDeviceBeside device;
+    EngBesideSums sums[ENG_PHASES];
     EngCores cores;
     EngGatherers gatherers;
     EngRunner product;
@@ -111,6 +116,21 @@ static EngStatus check(const EngPoint *point, EngErr *why)
     if (problem.u.project.n % ENG_SCALE_GROUP)
         return ENG_FAIL(why, ENG_UNSUPPORTED, "victim_width: %d is no multiple of %d",
                         problem.u.project.n, ENG_SCALE_GROUP);
+    if (eng_point_on_device(point)) {
+        status = eng_cuda_device(why);
+        if (status) return status;
+        if (from_store(point))
+            return ENG_FAIL(why, ENG_UNSUPPORTED, "backend=cuda gathers from a table");
+        if (eng_point_has_graph(point) && eng_point_table_at(point) == ENG_TABLE_STAGED)
+            return ENG_FAIL(why, ENG_UNSUPPORTED,
+                            "graph=on: what the host packs is not in a graph");
+        kernel = eng_kernel_find(ENG_OP_PROJECT, "cuda_cublaslt");
+        if (!kernel) return ENG_FAIL(why, ENG_UNSUPPORTED, "no cuBLASLt in this build");
+        return eng_kernel_supports(kernel, &problem, why);
+    }
+    if (eng_point_table_at(point) != ENG_TABLE_LOCAL || eng_point_has_graph(point) ||
+        eng_point_int(point, "blocks"))
+        return ENG_FAIL(why, ENG_UNSUPPORTED, "table_at, graph and blocks are of backend=cuda");
     status = eng_cores_read(eng_point_word(point, "cores"), problem.threads, &cores, why);
     return status ? status : eng_stage_best(&problem, &kernel, why);
 }
@@ -159,6 +179,7 @@ static void teardown(void *opaque)
 {
     State *state = opaque;
     if (!state) return;
+    eng_device_beside_destroy(&state->device);
     eng_cores_free(&state->cores);
     eng_gatherers_destroy(&state->gatherers);
     eng_runner_close(&state->product);
@@ -168,7 +189,8 @@ static void teardown(void *opaque)
     eng_free(state);
 }
 
-static EngStatus open_product(State *state, const EngPoint *point, EngErr *err)
+static EngStatus open_product(State *state, const EngBench *bench, const EngPoint *point,
+                              EngErr *err)
 {
     const EngKernel *kernel;
     EngProblem problem = problem_of(point);
@@ -182,17 +204,17 @@ static EngStatus open_product(State *state, const EngPoint *point, EngErr *err)
         status = eng_alloc_or((void **)&state->out, tokens, width * sizeof *state->out,
                               "product output", err);
     if (!status)
-        status =
-            eng_resources_weights(state->gatherers.resources, p->n, p->k, &p->w, &p->w_scales, err);
-    if (!status) status = eng_stage_best(&problem, &kernel, err);
-    if (!status) status = eng_runner_open(&state->product, kernel, &problem, err);
+        status = eng_resources_weights(bench->resources, p->n, p->k, &p->w, &p->w_scales, err);
     if (status) return status;
     /* Any finite e4m3 numbers of common size: the product's time does not depend on them. */
     for (size_t i = 0; i < tokens * width; i++) state->x[i] = (uint8_t)(0x28 + i * 7 % 16);
     memset(state->x_scales, 127, tokens * width / ENG_SCALE_GROUP);
     state->args.u.project =
         (EngProjectArgs){.x = state->x, .x_scales = state->x_scales, .out = state->out};
-    return ENG_OK;
+    if (state->on_device)
+        return eng_device_beside_create(&state->device, bench, point, &problem, &state->args, err);
+    status = eng_stage_best(&problem, &kernel, err);
+    return status ? status : eng_runner_open(&state->product, kernel, &problem, err);
 }
 
 static EngStatus products(State *state, int64_t n, EngErr *err)
@@ -225,9 +247,10 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
     if (!status)
         status = eng_cores_read(eng_point_word(point, "cores"),
                                 (int)eng_point_int(point, "threads"), &state->cores, err);
-    if (!status) status = open_product(state, point, err);
-    if (!status) status = size_phase(state, err);
-    if (!status)
+    state->on_device = eng_point_on_device(point);
+    if (!status) status = open_product(state, bench, point, err);
+    if (!status && !state->on_device) status = size_phase(state, err);
+    if (!status && !state->on_device)
         status = eng_gatherers_create(&state->gatherers, (int)eng_point_int(point, "gatherers"),
                                       &state->shape, from_store(point), &state->cores, bench, point,
                                       err);
@@ -243,6 +266,8 @@ static EngStatus prepare(void *opaque, EngErr *err)
     State *state = opaque;
     state->victim_ns = state->alone_ns = state->beside_ns = state->quiet_ns = 0;
     state->beside_rows = state->quiet_rows = state->n = 0;
+    memset(state->sums, 0, sizeof state->sums);
+    if (state->on_device) return ENG_OK;
     EngStatus status = eng_gatherers_prepare(&state->gatherers, err);
     return status ? status : eng_cores_compute(&state->cores, err);
 }
@@ -297,6 +322,13 @@ static EngStatus run(void *opaque, EngErr *err)
     state->n++;
     for (int64_t i = 0; i < PHASES && !status; i++) {
         int64_t which = (run + direction * i + PHASES) % PHASES;
+        if (state->on_device) {
+            EngBesidePhase phase = (EngBesidePhase)which;
+            bool none = which == ENG_PHASE_QUIET && !state->device.any;
+            if (!none)
+                status = eng_device_beside_run(&state->device, phase, &state->sums[which], err);
+            continue;
+        }
         status = which == 0   ? alone(state, err)
                  : which == 1 ? beside(state, err)
                               : quiet(state, err);
@@ -304,20 +336,29 @@ static EngStatus run(void *opaque, EngErr *err)
     return status;
 }
 
+static const EngRunner *product_of(const State *state)
+{
+    return state->on_device ? &state->device.product : &state->product;
+}
+
 /* Both while they disturb each other. */
 static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
 {
     State *state = opaque;
     EngCheck sum = {0};
-    const EngProjectProblem *p = &state->product.problem.u.project;
+    const EngProjectProblem *p = &product_of(state)->problem.u.project;
     memset(state->out, 0xff, (size_t)p->tokens * (size_t)p->n * sizeof *state->out);
     EngStatus status = prepare(state, err);
-    if (!status) status = beside(state, err);
+    if (!status && state->on_device)
+        status = eng_device_beside_run(&state->device, ENG_PHASE_BESIDE, &state->sums[0], err);
+    else if (!status)
+        status = beside(state, err);
     eng_cores_free(&state->cores);
+    if (!status && state->on_device) status = eng_device_beside_check(&state->device, &sum, err);
     if (!status)
         status =
             eng_check_project(p, &state->args.u.project, state->seed, CHECKED_OUTPUTS, &sum, err);
-    if (!status) status = eng_gatherers_check(&state->gatherers, &sum, err);
+    if (!status && !state->on_device) status = eng_gatherers_check(&state->gatherers, &sum, err);
     eng_residual_of_check(&sum, "rel", residual);
     return status;
 }
@@ -327,16 +368,30 @@ static double ratio(int64_t a, int64_t b)
     return b > 0 ? (double)a / (double)b : NAN;
 }
 
+/* What events of the device told, where the host's clock tells it otherwise. */
+static void take_sums(State *state)
+{
+    const EngBesideSums *sums = state->sums;
+    state->repeats = state->device.products;
+    state->alone_ns = sums[ENG_PHASE_ALONE].products_ns;
+    state->victim_ns = sums[ENG_PHASE_BESIDE].products_ns;
+    state->beside_ns = sums[ENG_PHASE_BESIDE].gathers_ns;
+    state->beside_rows = sums[ENG_PHASE_BESIDE].rows;
+    state->quiet_ns = sums[ENG_PHASE_QUIET].gathers_ns;
+    state->quiet_rows = sums[ENG_PHASE_QUIET].rows;
+}
+
 static void observe(void *opaque, const EngTiming *timing, double *values)
 {
     State *state = opaque;
-    const EngProjectProblem *p = &state->product.problem.u.project;
+    const EngProjectProblem *p = &product_of(state)->problem.u.project;
     (void)timing;
+    if (state->on_device) take_sums(state);
     double each = (double)(state->n * state->repeats), width = (double)p->n;
     double row_bytes = (double)state->shape.row_bytes;
     double beside_rows = ratio(state->beside_rows, state->beside_ns); /* per ns */
     double quiet_rows = ratio(state->quiet_rows, state->quiet_ns);
-    bool any = state->gatherers.n > 0;
+    bool any = state->on_device ? state->device.any : state->gatherers.n > 0;
     eng_cores_free(&state->cores);
     values[0] = (double)state->victim_ns / each * 1e-3;
     values[1] = (double)state->alone_ns / each * 1e-3;

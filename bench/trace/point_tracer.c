@@ -57,6 +57,14 @@ static bool has_device(void)
     return !access("/dev/nvidiactl", R_OK) || getenv("ENG_CUPTI_LIBRARY");
 }
 
+/* CUPTI has to be there before the first CUDA call; it is started for each point. */
+static void open_cupti(void *opaque)
+{
+    char library[600];
+    (void)opaque;
+    if (has_device()) (void)eng_cupti_probe(library, sizeof library, NULL);
+}
+
 static void start(void *opaque)
 {
     Context *context = opaque;
@@ -138,6 +146,7 @@ EngTracer *eng_point_tracer_create(const char *const *argv, const char *version)
     context->tracer = (EngTracer){.context = context,
                                   .refusal = refusal,
                                   .prepare = prepare,
+                                  .open = open_cupti,
                                   .start = start,
                                   .sample = sample,
                                   .sample_over = sample_over,

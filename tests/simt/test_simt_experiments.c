@@ -209,13 +209,34 @@ static void test_prefetch(void **unused)
     }
 }
 
+/* Nothing slows anything on the simulated clock, which knows no shares of a device. */
+static void test_interference(void **unused)
+{
+    static const char *const graphs[] = {"off", "on"}, *const places[] = {"local", "pinned",
+                                                                          "staged"};
+    const EngExperiment *experiment = &eng_experiment_interference;
+    (void)unused;
+    for (int i = 0; i < 6; i++) {
+        int g = i % 2, p = i / 2;
+        double values[ENG_MAX_METRICS];
+        EngPoint point = point_of(experiment, TINY, "backend", "cuda", "tokens", "9",
+                                  "victim_tokens", "3", "victim_width", "32", "graph", graphs[g],
+                                  "table_at", places[p], "blocks", "1", NULL);
+        simt_begin(i % 3, i % 4, (unsigned long)i, 0);
+        assert_int_equal(live(&point, values), !(g && p == 2));
+        if (g && p == 2) continue;
+        assert_true(fabs(metric_of(experiment, values, "slowdown_percent")) < 5);
+        assert_true(metric_of(experiment, values, "gather_gbps") > 0);
+        assert_true(metric_of(experiment, values, "gather_alone_gbps") > 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kernels),
-        cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_prefetch),
+        cmocka_unit_test(test_kernels),      cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_chain),        cmocka_unit_test(test_prefetch),
+        cmocka_unit_test(test_interference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
