@@ -465,6 +465,27 @@ static EngStatus read_numbers(EngSize *s, EngErr *err)
     return status;
 }
 
+/* Rates that were measured with smaller tables are extrapolated: caches and page walks differ. */
+static EngStatus flag_larger_tables(EngSize *s, EngErr *err)
+{
+    EngAddress address;
+    EngStatus status = eng_address_build(&s->preset.address, &address, err);
+    double row = (double)(eng_row_value_bytes(s->preset.row_format, s->preset.row_dims) +
+                          eng_row_scale_bytes(s->preset.row_format, s->preset.row_dims));
+    for (int i = 0; i < s->n_paths && !status; i++) {
+        EngSizePath *path = &s->paths[i];
+        double measured = path->tiers[0]->fields[ENG_TIER_MEASURED_BYTES].value;
+        double table = (double)address.rows[0] * row / s->shards;
+        char kept[sizeof path->basis];
+        if (!(measured > 0) || table <= measured) continue;
+        snprintf(kept, sizeof kept, "%s", path->basis);
+        snprintf(path->basis, sizeof path->basis,
+                 "extrapolated: %s was measured with %.3g GiB, a table has %.3g; %.400s",
+                 path->tiers[0]->name, measured / 0x1p30, table / 0x1p30, kept);
+    }
+    return status;
+}
+
 EngStatus eng_size_read(EngSize *s, EngErr *err)
 {
     EngStatus status = read_model(s, err);
@@ -483,6 +504,7 @@ EngStatus eng_size_read(EngSize *s, EngErr *err)
             status = ENG_FAIL(err, ENG_USAGE,
                               "--traffic: rate= asks for hosts: --ranks, devices "
                               "of a replica, and --host-devices are needed");
+    if (!status) status = flag_larger_tables(s, err);
     if (!status) status = read_slo(s, err);
     if (!status) status = read_reserves(s, err);
     if (!status) status = read_interference(s, err);

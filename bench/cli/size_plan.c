@@ -323,10 +323,12 @@ static void print_verdict(const EngSizeResult *r, const EngLedger *ledger, EngSt
     if (r->has_fleet)
         eng_str_printf(out, ", %d hosts, %.4f to %.4f USD per million tokens", r->fleet.hosts,
                        r->bill.low, r->bill.high);
-    eng_str_printf(out, "\n  rests on: %s\n  %s\n", r->path->basis,
-                   strstr(r->path->basis, "specification") || strstr(r->path->basis, "assumption")
-                       ? "extrapolated: not every value of the path was measured"
-                       : "every value of the path was measured");
+    bool given =
+        strstr(r->path->basis, "specification") != NULL || strstr(r->path->basis, "assumption");
+    eng_str_printf(out, "\n  rests on: %s\n  %s%s\n", r->path->basis,
+                   given ? "extrapolated: not every value of the path was measured"
+                         : "every value of the path was measured",
+                   strstr(r->path->basis, "extrapolated: ") ? ", with smaller tables" : "");
 }
 
 static EngStatus print_training(const EngSize *s, EngStr *out, EngErr *err)
@@ -378,6 +380,7 @@ EngStatus eng_size_print(const EngSize *s, EngStr *out, EngErr *err)
         EngLedger ledger;
         status = print_place(s, &s->paths[p], out, err);
         if (!status) status = eng_size_ledger(s, &s->paths[p], &ledger, err);
+        int hosts = 0, with_rate = 0;
         for (int t = 0; t < s->n_traffic && !status; t++) {
             EngSizeResult r;
             status = eng_size_result(s, &s->paths[p], &s->traffic[t], &r, err);
@@ -387,7 +390,12 @@ EngStatus eng_size_print(const EngSize *s, EngStr *out, EngErr *err)
             print_sharding(s, r.traffic, out);
             if (r.has_fleet) print_fleet(&r, out);
             print_verdict(&r, &ledger, out);
+            hosts += r.has_fleet ? r.fleet.hosts : 0;
+            with_rate += r.has_fleet;
         }
+        if (!status && with_rate > 1)
+            eng_str_printf(out, "all traffic through %s: %d hosts, each of one kind\n",
+                           s->paths[p].name, hosts);
     }
     if (!status && s->training.given) status = print_training(s, out, err);
     return status ? status : eng_str_status(out, err);

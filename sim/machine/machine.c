@@ -44,6 +44,7 @@ static const struct {
     [ENG_TIER_FETCH_SLOWDOWN] = {"fetch_slowdown", ENG_DIM_RATIO, "10%"},
     [ENG_TIER_COMPUTE_SLOWDOWN] = {"compute_slowdown", ENG_DIM_RATIO, "10%"},
     [ENG_TIER_FLOPS] = {"flops", ENG_DIM_FLOPS, "900GFLOP/s"},
+    [ENG_TIER_MEASURED_BYTES] = {"measured_bytes", ENG_DIM_BYTES, "2GiB"},
 };
 
 const char *eng_tier_field_name(EngTierField field)

@@ -38,6 +38,7 @@ typedef enum EngTierField {
     ENG_TIER_FETCH_SLOWDOWN,   /* share by which a gather beside a product is slower ... */
     ENG_TIER_COMPUTE_SLOWDOWN, /* ... and a product beside a gather */
     ENG_TIER_FLOPS,            /* of a product whose weights lie in it */
+    ENG_TIER_MEASURED_BYTES, /* largest table its rates were measured with; larger: extrapolated */
     ENG_TIER_FIELD_COUNT
 } EngTierField;
 

@@ -51,6 +51,7 @@ static void put_dram(const File *f, const EngMachineFacts *facts)
     if (lines && lines->n && c->read_bandwidth > 0)
         put(f, ENG_TIER_EFFICIENCY, 100 * lines->values[lines->n - 1] * 64 / c->read_bandwidth, "%",
             lines->basis);
+    if (lines) put(f, ENG_TIER_MEASURED_BYTES, c->table_bytes / 0x1p30, "GiB", lines->basis);
     put(f, ENG_TIER_FETCH_SLOWDOWN, 100 * c->slowdowns.fetch, "%", c->slowdown_basis);
     put(f, ENG_TIER_COMPUTE_SLOWDOWN, 100 * c->slowdowns.compute, "%", c->slowdown_basis);
     put(f, ENG_TIER_FLOPS, c->flops / 1e9, "GFLOP/s", c->flops_basis);
@@ -67,6 +68,7 @@ static void put_drive(const File *f, const EngMachineFacts *facts)
     put(f, ENG_TIER_OUTSTANDING, k->tried, "requests", k->basis);
     put(f, ENG_TIER_KNEE_EXPONENT, k->exponent, "1", k->basis);
     put(f, ENG_TIER_KNEE_OUTSTANDING, k->best, "requests", k->basis);
+    put(f, ENG_TIER_MEASURED_BYTES, f->c->file_bytes / 0x1p30, "GiB", k->basis);
 }
 
 EngStatus eng_calibration_machine(const EngCalibration *calibration, const EngMachineFacts *facts,

@@ -9,7 +9,10 @@
 #define MOST_EXPONENT  64.0
 #define BEST_SHARE     0.95
 #define LINES_PER_ROW  5 /* 256 values and 8 scales, split or packed (eng_blocks_touched) */
-#define LAYERS         2 /* of the steps that are measured */
+#define ROW_BYTES      264
+#define COLUMNS        24     /* of the tables that are measured */
+#define FILE_ROWS      0x1p16 /* a head, of the table in a file */
+#define LAYERS         2      /* of the steps that are measured */
 
 typedef struct Fit {
     const EngRecording *recording;
@@ -104,7 +107,7 @@ static double distinct_lines(const EngRecording *recording, const EngRecordedVal
 {
     const EngRecordedValue *bytes =
         eng_recording_find(recording, v->experiment, v->axes, "distinct_bytes");
-    return bytes ? bytes->median / 264 * LINES_PER_ROW : NAN;
+    return bytes ? bytes->median / ROW_BYTES * LINES_PER_ROW : NAN;
 }
 
 static bool is_gather(const EngRecordedValue *v, const char *corpus, const char *format)
@@ -129,6 +132,7 @@ static EngStatus fit_lines(Fit *f)
                                            (int)eng_recorded_number(v->axes, "threads"));
         double rate = distinct_lines(f->recording, v) / (v->median * 1e-6);
         if (curve && rate > 0) insert(curve, rows, rate, v);
+        f->out->table_bytes = fmax(f->out->table_bytes, rows * COLUMNS * ROW_BYTES);
     }
     if (f->out->n_lines) return ENG_OK;
     return ENG_FAIL(f->err, ENG_UNSUPPORTED, "%s: no gathers of uniform rows", f->recording->name);
@@ -213,6 +217,7 @@ static EngStatus fit_drive(Fit *f)
     if (status) return status;
     snprintf(knee->basis, sizeof basis, "%s", basis);
     knee->best = 64;
+    f->out->file_bytes = FILE_ROWS * COLUMNS * ROW_BYTES;
     for (int depth = 32; depth; depth /= 2)
         if (!drive_rate(&(Fit){.recording = f->recording}, depth, &rate, unused) &&
             rate >= BEST_SHARE * last)

@@ -66,6 +66,7 @@ typedef struct EngCalibration {
     double chain_bytes;
     EngMeasuredCurve lines[ENG_CURVES]; /* random 64-byte lines/s by rows of a head */
     int n_lines;
+    double table_bytes, file_bytes; /* of the largest table whose rows were gathered, or read */
     EngKnee drive;
     EngStepCost memory, uring;
     int n_layers;

@@ -40,4 +40,20 @@ expect 6 'cut.csv:[0-9]*: ' '--validate --fit=cut.csv'
 sed '2d' "$recording" >undated.csv
 expect 6 'no date' '--validate --fit=undated.csv'
 expect 1 'did you mean' '--validat'
+
+# A plan says where it goes beyond what a machine file was measured with.
+measured='"kind": "measured", "date": "2026-11-30", "source": "a point of a test"'
+cat >machine.json <<END
+{"summary": "a test", "tiers": {"dram": {"bandwidth": {"value": 40, "unit": "GB/s", $measured},
+    "latency": {"value": 100, "unit": "ns", $measured}, "granule": {"value": 64, "unit": "B", $measured},
+    "capacity": {"value": 500, "unit": "GB", $measured}, "measured_bytes": {"value": SIZE, "unit": "GiB", $measured}}}}
+END
+plan="--path=dram --traffic=decode,streams=16,layer=800us --layers=40 --unique=1 --hits=0 --shards=1 --copies=1"
+for size in 1 200; do
+    sed "s/SIZE/$size/" machine.json >of$size.json
+    "$engram" size --machine=of$size.json $plan >of$size.txt 2>err.txt || fail "a plan: exit $?: $(cat err.txt)"
+done
+grep -q 'extrapolated: dram was measured with 1 GiB, a table has 94.4' of1.txt || fail "a larger table is not told"
+grep -q 'measured, with smaller tables' of1.txt || fail "the verdict does not tell"
+grep -q extrapolated of200.txt && fail "a table that was measured counts as extrapolated"
 exit $failed
