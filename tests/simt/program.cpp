@@ -27,3 +27,14 @@ long simt_launches(void)
 {
     return simt::launches_done();
 }
+
+long simt_activities(void)
+{
+    return (long)simt::activities();
+}
+
+SimtActivity simt_activity(long i)
+{
+    simt::Activity a = simt::activity((size_t)i);
+    return {(int)a.kind, a.name, a.start_ns, a.end_ns, a.bytes, a.stream, a.correlation};
+}

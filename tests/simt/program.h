@@ -14,6 +14,16 @@ int simt_faults(void);
 const char *simt_fault_text(void);
 long simt_launches(void); /* that ran to their end */
 
+/* The device's own account, on the simulated clock (control.hpp). */
+typedef struct SimtActivity {
+    int kind; /* 1 kernel, 2 copy, 3 set */
+    const char *name;
+    unsigned long start_ns, end_ns, bytes;
+    unsigned stream, correlation;
+} SimtActivity;
+long simt_activities(void);
+SimtActivity simt_activity(long i);
+
 #ifdef __cplusplus
 }
 #endif
