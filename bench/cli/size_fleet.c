@@ -32,6 +32,37 @@ static EngStatus target_points(const EngSize *s, const EngSizePath *path, const 
     return status;
 }
 
+/* All kinds of traffic that have a rate, in these proportions, on hosts of one kind each. */
+static EngStatus mixed_points(const EngSize *s, const EngSizePath *path, EngSizePoints *p,
+                              EngErr *err)
+{
+    double all = 0;
+    int kinds = 0;
+    for (int t = 0; t < s->n_traffic; t++) {
+        all += s->traffic[t].rate;
+        kinds += s->traffic[t].rate > 0;
+    }
+    for (double rate = 1e3; kinds > 1 && rate <= 1.1e7; rate *= sqrt(sqrt(10))) {
+        int hosts = 0;
+        for (int t = 0; t < s->n_traffic; t++) {
+            EngTraffic at = s->traffic[t];
+            EngSizeResult r;
+            if (!at.rate) continue;
+            at.rate *= rate / all;
+            EngStatus status = eng_size_result(s, path, &at, &r, err);
+            if (status) return status;
+            hosts += r.fleet.hosts;
+        }
+        eng_size_point(p, "hosts");
+        eng_size_word(p, "path", path->name);
+        eng_size_word(p, "traffic", "all together");
+        eng_size_number(p, "target", rate);
+        eng_size_value(p, ENG_SIZE_HOSTS, hosts);
+        eng_size_rests(p, "%s; the rates of all traffic in proportion", path->basis);
+    }
+    return ENG_OK;
+}
+
 /* What one host's replicas ask of each tier, over the rate that the host carries. */
 static EngStatus load_points(const EngSize *s, const EngSizePath *path, const EngTraffic *t,
                              EngSizePoints *p, EngErr *err)
@@ -197,6 +228,8 @@ EngStatus eng_size_fleet_points(const EngSize *s, EngSizePoints *p, EngErr *err)
                 if (!status) status = bill_points(s, path, traffic, p, err);
             }
             if (!status && !t) status = sensitivity_points(s, path, traffic, p, err);
+            if (!status && !t && s->ranks && s->host_devices)
+                status = mixed_points(s, path, p, err);
         }
     return status ? status : training_points(s, p, err);
 }

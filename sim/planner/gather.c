@@ -97,6 +97,9 @@ static EngStatus plan_stage(const EngTier *tier, const EngRowLayout *layout, dou
     if (eng_tier_has(tier, ENG_TIER_OUTSTANDING)) {
         /* No more are ever under way than the gather has. */
         double under_way = fmin(tier->fields[ENG_TIER_OUTSTANDING].value, fmax(stage->requests, 1));
+        /* Nor are more sent than the device is fastest with. */
+        if (eng_tier_has(tier, ENG_TIER_KNEE_OUTSTANDING))
+            under_way = fmin(under_way, tier->fields[ENG_TIER_KNEE_OUTSTANDING].value);
         stage->terms[ENG_GATHER_OUTSTANDING] = stage->requests * stage->latency / under_way;
         stage->hard = !eng_tier_has(tier, ENG_TIER_KNEE_EXPONENT);
         double exponent = stage->hard ? INFINITY : tier->fields[ENG_TIER_KNEE_EXPONENT].value;

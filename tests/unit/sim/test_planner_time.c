@@ -225,6 +225,13 @@ static void test_path_and_terms(void **state)
     assert_int_equal(eng_gather_plan(path, 2, &layout, 1e6, 0, &gather, &err), ENG_OK);
     assert_false(gather.stages[1].hard);
     assert_true(gather.time > hard && gather.time < hard * sqrt(2));
+    /* A device that is fastest with 100 under way is given no more. */
+    double soft = gather.time;
+    set(&link, ENG_TIER_KNEE_OUTSTANDING, 100);
+    assert_int_equal(eng_gather_plan(path, 2, &layout, 1e6, 0, &gather, &err), ENG_OK);
+    assert_near(gather.stages[1].terms[ENG_GATHER_OUTSTANDING], 3e6 * 1e-6 / 100, 1e-12, "knee");
+    assert_true(gather.time > soft);
+    set(&link, ENG_TIER_KNEE_OUTSTANDING, 300);
     set(&link, ENG_TIER_REQUEST_OVERHEAD, 24);
     EngGather more;
     assert_int_equal(eng_gather_plan(path, 2, &layout, 1e6, 0, &more, &err), ENG_OK);
