@@ -1,5 +1,5 @@
 -- Points of the run without a measurement, by reason, with one of them as an example.
--- empty: Every point of this run was measured.
+-- empty: Every point of this run has its figures.
 SELECT p.experiment, coalesce(bp.outcome, 'not run') AS outcome, coalesce(bp.reason, bp.state) AS reason,
     count(*) AS points,
     (SELECT group_concat(a.axis || '=' || a.value, ' ')

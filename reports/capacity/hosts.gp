@@ -15,7 +15,7 @@ set ylabel 'hosts (hosts)'
 set xrange [1000:1.1e7]
 unset key
 do for [p=1:n] {
-    set title word(panels, p) font ',11' noenhanced
+    set title word(panels, p) font ',10' noenhanced
     if (p > 1) { set ylabel ''; unset label 9 }
     if (p == n) { set key outside right top }
     plot for [i=1:words(names)] data using (at(word(panels, p), word(names, i), column('target'))):(column('hosts')) with steps linecolor rgb hue(i) linewidth 2 dashtype dash(word(names, i)) notitle, \

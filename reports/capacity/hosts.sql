@@ -4,5 +4,5 @@ WITH t AS (SELECT point_key, kind, a ->> '$.path' AS path, a ->> '$.traffic' AS 
     FROM (SELECT point_key, kind, metric, median, axes_json AS a FROM v_summary WHERE run_id = :run AND experiment = 'size')
     WHERE a ->> '$.what' = 'hosts' GROUP BY point_key
 )
-SELECT point_key, traffic || iif(slo_us IS NULL, '', printf(', mean step up to %g ms', slo_us / 1000)) AS panel, path || iif(step_us > slo_us, ', misses it', '') || CASE kind WHEN 'measured' THEN '' ELSE ' (' || kind || ')' END AS series, path, traffic, CAST(target AS REAL) AS target, hosts, step_us, slo_us FROM t
+SELECT point_key, traffic || iif(slo_us IS NULL, '', printf(', mean step ≤ %g ms', slo_us / 1000)) AS panel, path || iif(step_us > slo_us, ', misses it', '') || CASE kind WHEN 'measured' THEN '' ELSE ' (' || kind || ')' END AS series, path, traffic, CAST(target AS REAL) AS target, hosts, step_us, slo_us FROM t
 ORDER BY panel, series, target;
