@@ -174,11 +174,15 @@ static EngStatus expert_backward(EngLane *lane, int layer, int e, const EngReal 
     int64_t d = c->hidden, w = c->expert_width, k = c->top_k, rows = expert_rows(kept, e);
     const int32_t *order = kept->order + kept->first[e];
     EngReal *wide = kept->wide + kept->first[e] * 2 * w;
+    EngStatus status;
     EngDense up = eng_dense(lane, ENG_W_EXPERT_UP, layer, e);
     EngDense down = eng_dense(lane, ENG_W_EXPERT_DOWN, layer, e);
-    if (!rows) return ENG_OK;
+    if (!rows) {
+        status = eng_dense_weight(lane->products, &down, NULL, NULL, 0, err);
+        return status ? status : eng_dense_weight(lane->products, &up, NULL, NULL, 0, err);
+    }
     gather_rows(d_y, order, rows, k, d, s->rows);
-    EngStatus status = eng_dense_input(lane->products, &down, s->rows, rows, s->act2, false, err);
+    status = eng_dense_input(lane->products, &down, s->rows, rows, s->act2, false, err);
     if (status) return status;
     for (int64_t r = 0; r < rows; r++) s->scale[r] = kept->route[order[r]];
     eng_swiglu_backward(wide, s->act2, s->scale, rows, w, s->act, s->d_scale);

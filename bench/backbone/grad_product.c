@@ -84,12 +84,12 @@ static EngRealGemm weight_gemm(const EngDense *dense, const EngReal *x, const En
                          .ldc = turned ? dense->in : dense->out,
                          .turn_a = true,
                          .alpha = 1,
-                         .beta = 1};
+                         .beta = !dense->fresh};
 }
 
 /* ---- bf16: a primitive for each shape of product, one more with open rows where they vary ---- */
 
-typedef enum ProductKind { FORWARD = 0, INPUT, INPUT_ADD, WEIGHT } ProductKind;
+typedef enum ProductKind { FORWARD = 0, INPUT, WEIGHT, INPUT_ADD, WEIGHT_ADD } ProductKind;
 
 typedef struct Primitive {
     ProductKind kind;
@@ -162,7 +162,7 @@ static dnnl_status_t describe_product(const Primitive *p, int64_t rows, dnnl_mem
             status = describe_matrix(dnnl_bf16, in, out, p->turned ? in : out, p->turned, &desc[1]);
         return status ? status : describe_matrix(dnnl_f32, rows, out, out, false, &desc[2]);
     }
-    if (p->kind != WEIGHT) {
+    if (p->kind == INPUT || p->kind == INPUT_ADD) {
         status = describe_matrix(dnnl_bf16, rows, out, out, false, &desc[0]);
         if (!status)
             status =
@@ -273,18 +273,26 @@ EngStatus eng_dense_input(EngDenses *denses, const EngDense *dense, const EngRea
     return eng_real_gemm(&gemm, err);
 }
 
+static EngStatus no_rows(const EngDense *dense)
+{
+    if (dense->fresh)
+        memset(dense->gradient, 0, (size_t)(dense->in * dense->out) * sizeof *dense->gradient);
+    return ENG_OK;
+}
+
 /* x and d_y are rounded already. */
 static EngStatus weight_bf16(EngDenses *denses, const EngDense *dense, int64_t rows, EngErr *err)
 {
     bool turned = dense->turned;
-    return run_bf16(denses, WEIGHT, dense, turned ? denses->b : denses->a,
-                    turned ? denses->a : denses->b, rows, dense->gradient, err);
+    return run_bf16(denses, dense->fresh ? WEIGHT : WEIGHT_ADD, dense,
+                    turned ? denses->b : denses->a, turned ? denses->a : denses->b, rows,
+                    dense->gradient, err);
 }
 
 EngStatus eng_dense_weight(EngDenses *denses, const EngDense *dense, const EngReal *x,
                            const EngReal *d_y, int64_t rows, EngErr *err)
 {
-    if (!rows) return ENG_OK;
+    if (!rows) return no_rows(dense);
     if (dense->rounded) {
         round_to(denses->a, x, rows * dense->in);
         round_to(denses->b, d_y, rows * dense->out);
@@ -302,7 +310,7 @@ uint16_t *eng_dense_rounded(EngDenses *denses, const EngDense *dense)
 EngStatus eng_dense_backward(EngDenses *denses, const EngDense *dense, const EngReal *x,
                              const EngReal *d_y, int64_t rows, EngReal *d_x, bool add, EngErr *err)
 {
-    if (!rows) return ENG_OK;
+    if (!rows) return no_rows(dense);
     if (!dense->rounded) {
         EngStatus first = eng_dense_weight(denses, dense, x, d_y, rows, err);
         return first ? first : eng_dense_input(denses, dense, d_y, rows, d_x, add, err);

@@ -30,6 +30,7 @@ typedef struct EngDense {
     EngReal *gradient;       /* as w */
     int64_t in, out;
     bool turned;
+    bool fresh; /* nothing is in the gradient yet: it is written, not added to */
 } EngDense;
 
 /* Rounded operands and primitives: one per lane. `rows` (up to ENG_DENSE_ROWS, 0: none) are numbers
@@ -47,7 +48,7 @@ EngStatus eng_dense_forward(EngDenses *denses, const EngDense *dense, const EngR
 /* d_x [rows, in] = d_y . w^T, added to what is there when `add` */
 EngStatus eng_dense_input(EngDenses *denses, const EngDense *dense, const EngReal *d_y,
                           int64_t rows, EngReal *d_x, bool add, EngErr *err);
-/* gradient += x^T . d_y */
+/* gradient += x^T . d_y, or = when it is fresh; no rows: zeros then */
 EngStatus eng_dense_weight(EngDenses *denses, const EngDense *dense, const EngReal *x,
                            const EngReal *d_y, int64_t rows, EngErr *err);
 /* Where a bf16 d_y may be put instead of passing one, NULL without bf16. */

@@ -243,15 +243,29 @@ EngStatus eng_trainer_hash(EngTrainer *t, const int32_t *ids, int64_t n, uint64_
 
 /* ---- a step ---- */
 
+/* Zeros where a pass adds; gradients of matrices are written by it. */
+static void clear_gradient(EngLane *lane)
+{
+    const EngTensors *tensors = &lane->trainer->tensors;
+    for (int i = 0; i < tensors->n; i++) {
+        const EngTensor *tensor = &tensors->list[i];
+        if (tensor->group == ENG_GROUP_VECTOR || tensor->group == ENG_GROUP_VOCABULARY)
+            memset(lane->gradient + tensor->at, 0,
+                   (size_t)(tensor->rows * tensor->columns) * sizeof *lane->gradient);
+    }
+}
+
 /* Forward and backward of the batch in t->batch, gradients of all lanes summed in lane 0's. */
 static EngStatus batch_gradient(EngTrainer *t, double *loss, EngErr *err)
 {
     const EngTrainConfig *c = &t->config;
     int threads = c->model.threads;
     atomic_int failed = 0;
+    int64_t begin = eng_thread_cpu_ns();
     EngStatus status =
         eng_trainer_hash(t, t->batch, c->batch_tokens, (uint64_t)t->step, t->batch_rows, err);
     if (status) return status;
+    t->ns[ENG_PART_ENGRAM] += eng_thread_cpu_ns() - begin;
 #pragma omp parallel for num_threads(threads) schedule(static, 1) if (threads > 1)
     for (int i = 0; i < threads; i++) {
         EngLane *lane = &t->lanes[i];
@@ -260,20 +274,24 @@ static EngStatus batch_gradient(EngTrainer *t, double *loss, EngErr *err)
         lane->ids = t->batch + lane->first, lane->target = lane->ids + c->batch_tokens;
         lane->rows = t->batch_rows + lane->first * width;
         lane->suppress = false, lane->value = NULL, lane->losses = NULL;
-        memset(lane->gradient, 0, (size_t)t->tensors.dense * sizeof *lane->gradient);
+        eng_part_begin(lane);
+        clear_gradient(lane);
         memset(lane->load, 0, (size_t)(c->model.layers * c->model.experts) * sizeof *lane->load);
+        eng_part_end(lane, ENG_PART_REDUCE);
         EngErr own = {0};
         if (eng_lane_pass(lane, true, &own)) atomic_store(&failed, (int)own.status);
     }
     if (atomic_load(&failed))
         return ENG_FAIL(err, (EngStatus)atomic_load(&failed), "oneDNN failed in training");
     *loss = 0;
+    begin = eng_thread_cpu_ns();
     for (int i = 0; i < threads; i++) {
         *loss += t->lanes[i].loss / (double)c->batch_tokens;
         if (i)
             eng_add(t->lanes[0].gradient, t->lanes[i].gradient, t->lanes[0].gradient,
                     (size_t)t->tensors.dense);
     }
+    t->ns[ENG_PART_REDUCE] += eng_thread_cpu_ns() - begin;
     return ENG_OK;
 }
 

@@ -258,8 +258,8 @@ typedef enum EngTrainPart {
     ENG_PART_SHARED,
     ENG_PART_EXPERTS,
     ENG_PART_ENGRAM,
-    ENG_PART_HEAD, /* with cross-entropy */
-    ENG_PART_REDUCE,
+    ENG_PART_HEAD,   /* with cross-entropy */
+    ENG_PART_REDUCE, /* gradients: zeroed, summed over lanes */
     ENG_PART_OPTIMIZER,
     ENG_PART_COUNT
 } EngTrainPart;

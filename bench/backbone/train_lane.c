@@ -26,7 +26,8 @@ EngDense eng_dense(const EngLane *lane, int what, int layer, int expert)
                       .rounded = rounded ? t->rounded + tensor->at : NULL,
                       .gradient = lane->gradient ? lane->gradient + tensor->at : NULL,
                       .in = tensor->rows,
-                      .out = tensor->columns};
+                      .out = tensor->columns,
+                      .fresh = tensor->group == ENG_GROUP_MATRIX}; /* used once in a pass */
 }
 
 const EngReal *eng_value(const EngLane *lane, int what, int layer)
