@@ -21,6 +21,7 @@
 #include "kernels/address/preset.h"
 #include "kernels/address/tokmap.h"
 #include "kernels/store/memory.h"
+#include "kernels/cuda/queue.h"
 
 /* "ok" or "missing", what, and for missing things what that costs. */
 static int check(bool ok, const char *what, const char *cost)
@@ -103,8 +104,13 @@ static int check_cpu(const EngMachine *machine)
                          line_says("/proc/sys/kernel/perf_event_paranoid", "1"),
                      "hardware counters (perf_event_paranoid <= 1)",
                      "bytes and misses are modelled, not counted");
-    missing += check(!access("/dev/nvidia0", R_OK), "an NVIDIA GPU",
-                     "the cuda backend is skipped (no device)");
+    EngCudaInfo gpu;
+    EngErr no_gpu = {0};
+    if (eng_cuda_info(&gpu, &no_gpu))
+        missing += check(false, "an NVIDIA GPU", no_gpu.text);
+    else
+        printf("  ok       %s: %d multiprocessors, L2 of %.0f MiB, %.0f GiB\n", gpu.name,
+               gpu.processors, (double)gpu.l2_bytes / 0x1p20, (double)gpu.memory_bytes / 0x1p30);
     const char *refusal = eng_hook_refusal();
     missing += check(!refusal, "ranges in traces (NVTX)", refusal ? refusal : "");
     char text[600];
