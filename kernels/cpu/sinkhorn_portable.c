@@ -21,6 +21,7 @@
 #include <omp.h>
 
 #define BLOCK_ROWS 256  /* of f32 column sums before they enter a double */
+#define AHEAD      4    /* rows asked for early */
 #define POWERS     4096 /* beta^k beyond is taken as 0 */
 
 typedef struct Live {
@@ -303,6 +304,11 @@ static float balanced(const EngSinkhornProblem *p, const Live *live, const float
     return live->r / (live->r * norm + p->eps);
 }
 
+static void fetch_row(const float *row, size_t dims)
+{
+    for (size_t j = 0; j < dims; j += 16) __builtin_prefetch(row + j);
+}
+
 /* A row step and the sums of the column step that follows. */
 static void balance_rows(const EngSinkhornProblem *p, State *state, const Group *group)
 {
@@ -317,6 +323,7 @@ static void balance_rows(const EngSinkhornProblem *p, State *state, const Group 
         eng_cpu_share(group->n_live, ENG_PARTS, part, &from, &to);
         for (int64_t i = from; i < to; i++) {
             Live *live = &state->live[group->from + i];
+            if (i + AHEAD < to) fetch_row(live[AHEAD].u, dims);
             live->r = balanced(p, live, state->c);
             add_squares(live->u, live->r, dims, block);
             if ((i - from) % BLOCK_ROWS == BLOCK_ROWS - 1) close_block(block, dims, sums);

@@ -16,6 +16,7 @@
 #define MAX_ARRAYS 8
 #define CHUNK      4096 /* values of a flat array that are moved at a time */
 #define STRIP      2048 /* bytes of one array before the next */
+#define AHEAD      2    /* rows of a table asked for early */
 
 typedef uint64_t Words __attribute__((vector_size(64), aligned(4), may_alias));
 
@@ -140,7 +141,12 @@ static void move_abreast(const Moves *moves, int64_t unit, uint64_t mask)
 {
     void *at[MAX_ARRAYS];
     size_t bytes;
-    for (int i = 0; i < moves->n; i++) at[i] = unit_of(moves, &moves->arrays[i], unit, &bytes);
+    for (int i = 0; i < moves->n; i++) {
+        at[i] = unit_of(moves, &moves->arrays[i], unit, &bytes);
+        if (!moves->arrays[i].indexed || unit + AHEAD >= moves->units) continue;
+        const uint8_t *later = unit_of(moves, &moves->arrays[i], unit + AHEAD, &bytes);
+        for (size_t j = 0; j < bytes; j += 64) __builtin_prefetch(later + j, 1);
+    }
     if (moves->n == 2) rewrite_two(at, bytes, mask);
     if (moves->n == 3) rewrite_three(at, bytes, mask);
     if (moves->n == 4) rewrite_four(at, bytes, mask);
