@@ -8,6 +8,9 @@ WITH t AS (
         json_remove(v.axes_json, '$.tokens', '$.store', '$.residency') AS rest
     FROM v_summary v
     WHERE v.run_id = :run AND v.experiment = 'tier' AND v.metric = 'wall_us' AND v.outcome = 'measured'
+), shown AS (
+    SELECT * FROM t WHERE rest = (SELECT rest FROM t GROUP BY rest ORDER BY count(*) DESC, rest LIMIT 1)
+        AND (SELECT count(DISTINCT tokens) FROM t) > 1
 ), windows AS (
     SELECT CAST(axes_json ->> '$.placement' AS INTEGER) AS layer, axes_json ->> '$.window' AS kind, avg(median) AS us
     FROM v_summary
@@ -18,9 +21,8 @@ WITH t AS (
 SELECT (a ->> '$.store') || iif(a ->> '$.store' = 'memory', '', ' ' || (a ->> '$.residency'))
         || CASE kind WHEN 'measured' THEN '' ELSE ' (' || kind || ')' END AS series,
     a ->> '$.store' AS store, iif(a ->> '$.store' = 'memory', 0, iif(a ->> '$.residency' = 'warm', 1, 2)) AS place, tokens, us, lo, hi, NULL AS layer, NULL AS pace, a ->> '$.row_format' AS row_format, point_key
-FROM t WHERE rest = (SELECT rest FROM t GROUP BY rest ORDER BY count(*) DESC, rest LIMIT 1)
-    AND (SELECT count(DISTINCT tokens) FROM t) > 1
+FROM shown
 UNION ALL
-SELECT 'window', NULL, 9, (SELECT max(tokens) FROM t), us, us, us, layer, substr(kind, 7), NULL, NULL FROM windows
-WHERE (SELECT count(DISTINCT tokens) FROM t) > 1 AND kind = (SELECT min(kind) FROM windows) AND layer IN (1, 4, 14, 39)
+SELECT 'window', NULL, 9, (SELECT max(tokens) FROM shown), us, us, us, layer, substr(kind, 7), NULL, NULL FROM windows
+WHERE EXISTS (SELECT 1 FROM shown) AND kind = (SELECT min(kind) FROM windows) AND layer IN (1, 4, 14, 39)
 ORDER BY place, series, tokens, layer;

@@ -1,7 +1,7 @@
 -- title: Rows named twice in a batch, fetched once: when that pays
 -- empty: this run holds no points of tier with dedup on and off.
--- Time of a batch without over time with it, paired within a block: median and its 95 % interval. Last column: from this share of
--- duplicates on it pays, and every larger one measured too, or at least none of them costs.
+-- Time of a batch without over time with it, paired within a block: median and its 95 % interval. Last column: the least share at
+-- which it pays beyond doubt, with every larger one on its side of 1.
 WITH here AS (
     SELECT p.point_key, l.block_id, p.kind, p.axes_json AS a, json_remove(p.axes_json, '$.dedup') AS rest
     FROM run_points l JOIN points p USING (point_key) JOIN block_points b USING (block_id, point_key)
@@ -30,6 +30,6 @@ WITH here AS (
     JOIN v_summary v ON v.run_id = :run AND v.point_key = m.point_key AND v.metric = 'duplicate_share'
 )
 SELECT t.*, (SELECT min(w.share) FROM t w WHERE w.series = t.series AND w.sure > 0
-        AND w.share > coalesce((SELECT max(c.share) FROM t c WHERE c.series = t.series AND c.sure < 0), -1)) AS pays_from
+        AND w.share > coalesce((SELECT max(c.share) FROM t c WHERE c.series = t.series AND c.ratio <= 1), -1)) AS pays_from
 FROM t
 ORDER BY place, series, share, point_key;
