@@ -1,4 +1,4 @@
--- title: Hit rates of row caches and shares of distinct rows: models against counts
+-- title: Hits and distinct rows: models against counts
 SELECT model || ' (simulated)' AS series, measured AS counted, simulated AS predicted, axes_json ->> '$.corpus' AS corpus, model,
     experiment, provenance, point_key
 FROM v_predictions

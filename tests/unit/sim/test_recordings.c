@@ -126,12 +126,18 @@ static void test_machine_file(void **state)
         const char *tier;
         EngTierField field;
         double least, most;
-    } wanted[] = {
-        {"dram", ENG_TIER_LATENCY, 50e-9, 1e-6},    {"dram", ENG_TIER_BANDWIDTH, 1e9, 1e12},
-        {"dram", ENG_TIER_EFFICIENCY, 0.05, 1},     {"dram", ENG_TIER_COPY_BANDWIDTH, 1e9, 1e12},
-        {"dram", ENG_TIER_FLOPS, 1e9, 1e15},        {"dram", ENG_TIER_CAPACITY, 0x1p34, 0x1p34},
-        {"file", ENG_TIER_LATENCY, 5e-6, 1e-3},     {"file", ENG_TIER_REQUEST_RATE, 1e3, 1e8},
-        {"file", ENG_TIER_KNEE_EXPONENT, 0.25, 64}, {"file", ENG_TIER_OUTSTANDING, 64, 64}};
+    } wanted[] = {{"dram", ENG_TIER_LATENCY, 50e-9, 1e-6},
+                  {"dram", ENG_TIER_BANDWIDTH, 1e9, 1e12},
+                  {"dram", ENG_TIER_EFFICIENCY, 0.05, 1},
+                  {"dram", ENG_TIER_COPY_BANDWIDTH, 1e9, 1e12},
+                  {"dram", ENG_TIER_FLOPS, 1e9, 1e15},
+                  {"dram", ENG_TIER_CAPACITY, 0x1p34, 0x1p34},
+                  {"dram", ENG_TIER_MEASURED_BYTES, 0.8e9, 0.9e9},
+                  {"file", ENG_TIER_MEASURED_BYTES, 0.4e9, 0.5e9},
+                  {"file", ENG_TIER_LATENCY, 5e-6, 1e-3},
+                  {"file", ENG_TIER_REQUEST_RATE, 1e3, 1e8},
+                  {"file", ENG_TIER_KNEE_EXPONENT, 0.25, 64},
+                  {"file", ENG_TIER_OUTSTANDING, 64, 64}};
     for (size_t w = 0; w < sizeof wanted / sizeof *wanted; w++) {
         assert_int_equal(eng_machine_tier(&machine, wanted[w].tier, &tier, &err), ENG_OK);
         assert_int_equal(eng_tier_need(tier, wanted[w].field, &value, &err), ENG_OK);
