@@ -155,7 +155,7 @@ static EngStatus choose(EngCudaBlas *blas, EngErr *err)
                                 blas->handle, blas->product, blas->w_layout, blas->x_layout,
                                 blas->out_layout, blas->out_layout, preference, 1, &result, &n),
                             "choice", err);
-    if (!status && n < 1)
+    if (!status && (n < 1 || result.state != CUBLAS_STATUS_SUCCESS))
         status = ENG_FAIL(err, ENG_UNSUPPORTED, "cuBLASLt has no algorithm for this product");
     if (!status) blas->algorithm = result.algo;
     cublasLtMatmulPreferenceDestroy(preference);
