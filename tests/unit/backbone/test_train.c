@@ -21,7 +21,7 @@ static void copy_weights(const EngTrainer *t, EngBackbone *b)
         int64_t n;
         EngDtype dtype;
         void *to = eng_backbone_weight(b, ENG_W_ROUTER_BIAS, l, 0, &n, &dtype);
-        memcpy(to, t->bias + l * n, (size_t)n * sizeof(float));
+        if (to) memcpy(to, t->bias + l * n, (size_t)n * sizeof(float));
     }
 }
 
@@ -204,6 +204,58 @@ static void test_logits_of_last_streams_give_the_loss(void **state)
     eng_trainer_destroy(t);
 }
 
+/* ---- bf16 products ---- */
+
+static void check_bf16(const char *fields)
+{
+    EngTrainConfig wide = tiny(fields), narrow = wide;
+    EngTrainer *a, *b;
+    EngErr err = {0};
+    int32_t ids[4 * 17];
+    double loss[2];
+    narrow.model.dtype = ENG_BF16;
+    EngStatus status = eng_trainer_create(&narrow, &b, &err);
+    if (status == ENG_UNSUPPORTED) {
+        assert_non_null(strstr(err.text, "AVX-512"));
+        return;
+    }
+    assert_int_equal(status, ENG_OK);
+    a = new_trainer(&wide);
+    memcpy(ids, drawn_ids(), sizeof ids);
+    assert_int_equal(eng_trainer_gradient(a, ids, &loss[0], &err), ENG_OK);
+    for (int i = 0; i < wide.model.threads; i++) { /* rounding may turn a choice of experts */
+        b->lanes[i].frozen_choice = true;
+        for (int l = 0; l < wide.model.layers; l++)
+            memcpy(b->lanes[i].layers[l].choice, a->lanes[i].layers[l].choice,
+                   (size_t)(a->lanes[i].tokens * wide.model.top_k) * sizeof(int32_t));
+    }
+    assert_int_equal(eng_trainer_gradient(b, ids, &loss[1], &err), ENG_OK);
+    for (int i = 0; i < wide.model.threads; i++) b->lanes[i].frozen_choice = false;
+    assert_true(fabs(loss[0] / loss[1] - 1) < 0.01 && loss[0] != loss[1]);
+    EngTrainTensor x, y;
+    for (int i = 0; eng_trainer_tensor(a, i, &x) && eng_trainer_tensor(b, i, &y); i++) {
+        double apart = 0, size = 0;
+        for (int64_t k = 0; x.gradient && k < x.rows * x.columns; k++) {
+            apart += pow((double)x.gradient[k] - (double)y.gradient[k], 2);
+            size += pow((double)x.gradient[k], 2);
+        }
+        if (sqrt(apart) > 0.2 * sqrt(size) + 1e-6)
+            fail_msg("%s: gradient of %s is off by %.3g", fields, x.name, sqrt(apart / size));
+    }
+    assert_int_equal(eng_trainer_data(b, drawn_ids(), N_IDS, &err), ENG_OK);
+    assert_true(run_until(b, 0).last.loss < log(64));
+    eng_trainer_destroy(a);
+    eng_trainer_destroy(b);
+}
+
+static void test_bf16_products(void **state)
+{
+    (void)state;
+    check_bf16("engram_at=1 gate=plain");
+    check_bf16("engram_at=1 gate=plain streams=2 tied_head=true embed_scale=0.2 conv_kernel=4");
+    check_bf16("engram_at=0 fusion=input threads=2");
+}
+
 /* ---- learning, loads, failure ---- */
 
 static void test_arms_learn(void **state)
@@ -329,6 +381,7 @@ int main(void)
         cmocka_unit_test(test_arms_share_start_and_data),
         cmocka_unit_test(test_evaluation_changes_nothing),
         cmocka_unit_test(test_logits_of_last_streams_give_the_loss),
+        cmocka_unit_test(test_bf16_products),
         cmocka_unit_test(test_arms_learn),
         cmocka_unit_test(test_frozen_rows_keep_their_values),
         cmocka_unit_test(test_load_counts),
