@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/str.h"
-#include "kernels/address/tokenizer_json.h"
 
 #define SYNTHETIC_BYTES_PER_TOKEN 3.0
 #define SYNTHETIC_HELDOUT         4096
@@ -48,20 +47,18 @@ static EngTokenClass class_of(const unsigned char *bytes, size_t n)
 
 static EngStatus read_classes(const char *tokenizer, int64_t vocab, EngTrainData *data, EngErr *err)
 {
-    EngTokenizer names;
     EngStr bytes = {0};
-    EngStatus status = eng_tokenizer_read(tokenizer, &names, err);
+    EngStatus status = eng_tokenizer_read(tokenizer, &data->names, err);
     if (status) return status;
     status = eng_alloc_or((void **)&data->classes, (size_t)vocab, 1, "token classes", err);
-    for (int64_t id = 0; id < vocab && id < names.n_ids && !status; id++) {
+    for (int64_t id = 0; id < vocab && id < data->names.n_ids && !status; id++) {
         bytes.n = 0;
-        eng_token_decode(&names.tokens[id], &bytes);
+        eng_token_decode(&data->names.tokens[id], &bytes);
         status = eng_str_status(&bytes, err);
         if (!status)
             data->classes[id] = (uint8_t)class_of((const unsigned char *)bytes.text, bytes.n);
     }
     eng_str_free(&bytes);
-    eng_tokenizer_free(&names);
     return status;
 }
 
@@ -267,5 +264,6 @@ void eng_train_data_close(EngTrainData *data)
     close_text(&data->heldout);
     if (data->map.map) eng_tokmap_free(&data->map);
     eng_free(data->classes);
+    eng_tokenizer_free(&data->names);
     *data = (EngTrainData){0};
 }

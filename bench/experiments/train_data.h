@@ -4,6 +4,7 @@
 #define ENG_EXPERIMENTS_TRAIN_DATA_H
 
 #include "bench/core/stream.h"
+#include "kernels/address/tokenizer_json.h"
 #include "kernels/address/tokmap.h"
 
 #define ENG_TRAIN_SOURCES 16
@@ -38,6 +39,7 @@ typedef struct EngTrainData {
     int n_sources;
     EngTrainSource sources[ENG_TRAIN_SOURCES];
     uint8_t *classes;         /* [vocab] EngTokenClass */
+    EngTokenizer names;       /* what ids decode to; n_ids 0 for generated text */
     double bytes_per_token;   /* of the held-out text */
     char digest[ENG_KEY_HEX]; /* of both streams and the map */
 } EngTrainData;

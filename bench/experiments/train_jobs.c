@@ -123,6 +123,34 @@ static EngStatus put_series(const Runs *runs, const EngSampleId *id, const char 
     return status;
 }
 
+#define MOST_BINS 256
+
+/* [{name, layer, stream, scale, lo, hi, counts}, ..] */
+static EngStatus put_histograms(const Runs *runs, const EngSampleId *id, const char *text,
+                                EngErr *err)
+{
+    json_t *all = json_loads(text, 0, NULL), *one;
+    size_t i;
+    EngStatus status = ENG_OK;
+    json_array_foreach(all, i, one)
+    {
+        int64_t counts[MOST_BINS];
+        const json_t *bins = json_object_get(one, "counts");
+        const char *name = json_string_value(json_object_get(one, "name"));
+        const char *scale = json_string_value(json_object_get(one, "scale"));
+        int n = (int)json_array_size(bins);
+        if (status || n > MOST_BINS || !name || !scale) continue;
+        for (int b = 0; b < n; b++) counts[b] = json_integer_value(json_array_get(bins, (size_t)b));
+        status = eng_db_put_histogram(
+            runs->where->db, id, name, (int)json_integer_value(json_object_get(one, "layer")),
+            (int)json_integer_value(json_object_get(one, "stream")), scale,
+            json_number_value(json_object_get(one, "lo")),
+            json_number_value(json_object_get(one, "hi")), counts, n, err);
+    }
+    json_decref(all);
+    return status;
+}
+
 static EngStatus store(Runs *runs, int i, const EngTrainRecord *record, int64_t wall_ns,
                        EngErr *err)
 {
@@ -141,6 +169,7 @@ static EngStatus store(Runs *runs, int i, const EngTrainRecord *record, int64_t 
     status =
         eng_db_put_sample(db, &id, 0, false, &timing, &eng_experiment_train, record->metrics, err);
     if (!status) status = put_series(runs, &id, record->series, err);
+    if (!status && record->histograms) status = put_histograms(runs, &id, record->histograms, err);
     if (!status)
         status = eng_db_point_done(
             db, id.block_id, id.point_key, measured ? ENG_OUTCOME_MEASURED : ENG_OUTCOME_FAILED,

@@ -8,61 +8,10 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "bench/experiments/train_gates.h"
 #include "bench/experiments/train_groups.h"
 
 #define STATES_MAGIC "engram-states-1"
-
-/* ---- the result file ---- */
-
-static EngStatus no_memory(EngErr *err)
-{
-    return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a result");
-}
-
-EngStatus eng_train_result_begin(EngTrainResultText *out, EngErr *err)
-{
-    out->series = json_object();
-    return out->series ? ENG_OK : no_memory(err);
-}
-
-void eng_train_result_free(EngTrainResultText *out)
-{
-    json_decref(out->series);
-    out->series = NULL;
-}
-
-EngStatus eng_train_put(EngTrainResultText *out, const char *name, int64_t step, double value,
-                        EngErr *err)
-{
-    json_t *series = json_object_get(out->series, name);
-    if (!isfinite(value)) return ENG_OK;
-    if (!series) {
-        series = json_array();
-        if (json_object_set_new(out->series, name, series)) return no_memory(err);
-    }
-    /* Six digits tell what a curve or a table shows. */
-    char text[32];
-    snprintf(text, sizeof text, "%.6g", value);
-    json_t *pair = json_pack("[If]", (json_int_t)step, atof(text));
-    return json_array_append_new(series, pair) ? no_memory(err) : ENG_OK;
-}
-
-EngStatus eng_train_result_write(const EngTrainResultText *out, const char *failed,
-                                 const double *metrics, const char *path, EngErr *err)
-{
-    json_t *values = json_object();
-    bool whole = values != NULL;
-    for (int i = 0; i < ENG_TM_COUNT && whole; i++)
-        if (isfinite(metrics[i]))
-            whole = !json_object_set_new(values, eng_train_metrics[i].name, json_real(metrics[i]));
-    json_t *root = json_pack("{s:s, s:s, s:o, s:O}", "outcome", failed[0] ? "failed" : "measured",
-                             "reason", failed, "metrics", values, "series", out->series);
-    char *text = whole && root ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
-    EngStatus status = text ? eng_file_write(path, text, strlen(text), err) : no_memory(err);
-    free(text);
-    json_decref(root);
-    return status;
-}
 
 /* ---- residual streams of some tokens ---- */
 
@@ -200,7 +149,8 @@ static EngStatus look_inside(EngTrainer *trainer, const EngTrainRun *run, const 
     int64_t predicted;
     EngStatus status = eng_trainer_evaluate(trainer, run->data->heldout.ids, n, &eval, NULL, &loss,
                                             &predicted, err);
-    if (!status && lens.failed) status = no_memory(err);
+    if (!status && lens.failed)
+        status = ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for residual streams");
     if (!status && lens.states.values) status = states_write(&lens.states, states_path, err);
     if (!status && lens.states.values) status = lens_of(trainer, &lens.states, out, err);
     eng_train_states_free(&lens.states);
@@ -360,6 +310,7 @@ EngStatus eng_train_judge(EngTrainer *trainer, const EngTrainRun *run, const cha
     if (!status) status = judge_groups(&losses, out, err);
     if (!status) status = judge_loads(trainer, metrics, out, err);
     if (!status) status = look_inside(trainer, run, states_path, out, err);
+    if (!status) status = eng_train_judge_gates(trainer, run->data, out, err);
     eng_free(losses.with);
     eng_free(losses.without);
     return status;

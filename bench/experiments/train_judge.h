@@ -1,23 +1,9 @@
-/* What a trained arm is asked on held-out text, and the file its answers go to. */
+/* What a trained arm is asked on held-out text. */
 #ifndef ENG_EXPERIMENTS_TRAIN_JUDGE_H
 #define ENG_EXPERIMENTS_TRAIN_JUDGE_H
 
-#include <jansson.h>
-
+#include "bench/experiments/train_result.h"
 #include "bench/experiments/train_run.h"
-
-/* A result as it grows: named series of (step, value). */
-typedef struct EngTrainResultText {
-    json_t *series; /* {name: [[step, value], ..]} */
-} EngTrainResultText;
-EngStatus eng_train_result_begin(EngTrainResultText *out, EngErr *err);
-/* A value that is not finite is left out. */
-EngStatus eng_train_put(EngTrainResultText *out, const char *name, int64_t step, double value,
-                        EngErr *err);
-/* failed: why the run was given up, or "". */
-EngStatus eng_train_result_write(const EngTrainResultText *out, const char *failed,
-                                 const double *metrics, const char *path, EngErr *err);
-void eng_train_result_free(EngTrainResultText *out);
 
 /* Held-out tokens that the suppressed model and representations are judged by. */
 #define ENG_TRAIN_LENS_TOKENS 2048
@@ -28,7 +14,8 @@ void eng_train_result_free(EngTrainResultText *out);
  * Fills metrics; series:
  *   bits_source:NAME (bits per byte), loss_source:NAME, loss_class:NAME, loss_copied, loss_decile
  * (step: the tenth, rarest 0), each also as suppressed_..; count_decile; lens (step: layer, from 0;
- * the last is the output); load_share:LAYER (step: expert, busiest first). */
+ * the last is the output); load_share:LAYER (step: expert, busiest first); those of
+ *   train_gates.h. */
 EngStatus eng_train_judge(EngTrainer *trainer, const EngTrainRun *run, const char *states_path,
                           double *metrics, EngTrainResultText *out, EngErr *err);
 

@@ -236,7 +236,7 @@ EngStatus eng_train_ledger_append(EngTrainLedger *ledger, const EngTrainRecord *
 EngStatus eng_train_result_read(const char *path, EngArena *arena, EngTrainRecord *record,
                                 EngErr *err)
 {
-    char *text = NULL, *series = NULL;
+    char *text = NULL, *series = NULL, *histograms = NULL;
     size_t n = 0;
     EngStatus status = eng_file_read(path, &text, &n, err);
     if (status) return status;
@@ -248,13 +248,17 @@ EngStatus eng_train_result_read(const char *path, EngArena *arena, EngTrainRecor
     const json_t *values = json_object_get(root, "series");
     if (json_is_object(values))
         series = json_dumps(values, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(6));
+    const json_t *shapes = json_object_get(root, "histograms"); /* an earlier build wrote none */
+    if (json_is_array(shapes)) histograms = json_dumps(shapes, JSON_COMPACT);
     if (!json_is_object(metrics) || !outcome || !reason || !series) {
         status = ENG_FAIL(err, ENG_BAD_DATA, "%s: no result of a training run", path);
     } else {
         record->outcome = eng_arena_strdup(arena, outcome);
         record->reason = eng_arena_strdup(arena, reason);
         record->series = eng_arena_strdup(arena, series);
-        if (!record->outcome || !record->reason || !record->series)
+        record->histograms = histograms ? eng_arena_strdup(arena, histograms) : NULL;
+        if (!record->outcome || !record->reason || !record->series ||
+            (histograms && !record->histograms))
             status = ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a result");
         for (int i = 0; i < ENG_TM_COUNT; i++) {
             const json_t *value = json_object_get(metrics, eng_train_metrics[i].name);
@@ -262,6 +266,7 @@ EngStatus eng_train_result_read(const char *path, EngArena *arena, EngTrainRecor
         }
     }
     free(series);
+    free(histograms);
     json_decref(root);
     return status;
 }

@@ -19,6 +19,7 @@ typedef struct EngTrainRecord {
     const char *data;             /* digest of streams and token map */
     const char *manifest;         /* name=value, separated by spaces */
     const char *series;           /* JSON: {name: [[step, value], ..]} */
+    const char *histograms;       /* JSON, of a K.json alone: too large for the file. Else NULL */
     double metrics[ENG_TM_COUNT]; /* NAN: none */
 } EngTrainRecord;
 
@@ -41,7 +42,7 @@ const EngTrainRecord *eng_train_ledger_find(const EngTrainLedger *ledger, const 
 EngStatus eng_train_ledger_append(EngTrainLedger *ledger, const EngTrainRecord *record,
                                   EngErr *err);
 
-/* Metrics, outcome, reason and series of a finished run's K.json; texts in `arena`. */
+/* Metrics, outcome, reason, series and histograms of a finished run's K.json; texts in `arena`. */
 EngStatus eng_train_result_read(const char *path, EngArena *arena, EngTrainRecord *record,
                                 EngErr *err);
 

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "bench/experiments/train_gates.h"
 #include "bench/experiments/train_judge.h"
 
 const EngMetricDef eng_train_metrics[ENG_TM_COUNT] = {
@@ -51,12 +52,13 @@ typedef struct Job {
     const EngTrainRun *run;
     EngTrainer *trainer;
     EngArena *arena;
-    char *checkpoint, *steps_path, *states, *result;
+    char *checkpoint, *steps_path, *gates_path, *states, *result;
     Step *steps;
     int64_t n_steps, max_steps;
     int64_t saved_ns, quarter; /* quarter: tokens from which on loads are counted */
     bool stopped, due;
     int other_threads;
+    json_t *looks; /* at gates: [{tokens, series, histograms}, ..] */
     char failed[160];
     EngTrainPoint last;
 } Job;
@@ -113,6 +115,29 @@ static EngStatus read_steps(Job *job, int64_t step, EngErr *err)
     return status;
 }
 
+/* What was seen of gates before; an earlier build did not look. What lies behind the checkpoint is
+ * looked at again. */
+static EngStatus read_looks(Job *job, int64_t tokens, EngErr *err)
+{
+    char *text = NULL;
+    size_t n = 0;
+    EngStatus status = eng_file_read(job->gates_path, &text, &n, err);
+    if (status == ENG_NOT_FOUND) return ENG_OK;
+    if (status) return status;
+    json_t *looks = json_loadb(text, n, 0, NULL);
+    eng_free(text);
+    if (!json_is_array(looks))
+        status = ENG_FAIL(err, ENG_BAD_DATA, "%s: cannot be read", job->gates_path);
+    for (size_t i = 0; i < json_array_size(looks) && !status; i++) {
+        json_t *one = json_array_get(looks, i);
+        if (json_integer_value(json_object_get(one, "tokens")) > tokens) continue;
+        if (json_array_append(job->looks, one))
+            status = ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for gates");
+    }
+    json_decref(looks);
+    return status;
+}
+
 static EngStatus resume(Job *job, EngErr *err)
 {
     EngTrainResult at;
@@ -121,6 +146,7 @@ static EngStatus resume(Job *job, EngErr *err)
     /* Where the checkpoint stands is told by a run that ends at once. */
     if (!status) status = eng_trainer_run(job->trainer, 1, NULL, NULL, &at, err);
     if (!status) status = read_steps(job, at.last.step, err);
+    if (!status) status = read_looks(job, tokens_done(job), err);
     if (status) return status;
     job->last = at.last;
     if (job->other_threads)
@@ -152,15 +178,56 @@ static EngStatus train_until(Job *job, int64_t until, EngErr *err)
     return status;
 }
 
-static EngStatus train(Job *job, EngErr *err)
+static bool is_looked(const Job *job, int64_t tokens)
+{
+    for (size_t i = 0; i < json_array_size(job->looks); i++)
+        if (json_integer_value(json_object_get(json_array_get(job->looks, i), "tokens")) == tokens)
+            return true;
+    return false;
+}
+
+static EngStatus look_at_gates(Job *job, int percent, EngErr *err)
+{
+    EngTrainResultText out = {0};
+    EngStatus status = eng_train_result_begin(&out, err);
+    if (!status) status = eng_train_gates_at(job->trainer, job->run->data, percent, &out, err);
+    if (!status) {
+        json_t *look = json_pack("{s:I, s:O, s:O}", "tokens", (json_int_t)tokens_done(job),
+                                 "series", out.series, "histograms", out.histograms);
+        char *text = NULL;
+        if (!json_array_append_new(job->looks, look)) text = json_dumps(job->looks, JSON_COMPACT);
+        status = text ? eng_file_write(job->gates_path, text, strlen(text), err)
+                      : ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for gates");
+        free(text);
+    }
+    eng_train_result_free(&out);
+    return status;
+}
+
+/* To `until`, with looks at gates on the way. A point of a shorter run may be that before it. */
+static EngStatus train_looking(Job *job, int64_t until, EngErr *err)
 {
     const EngTrainConfig *config = &job->run->arm->config;
+    EngStatus status = ENG_OK;
+    for (int i = 0; i < ENG_GATE_POINTS && !status && eng_train_has_gates(config); i++) {
+        int64_t step = (job->max_steps * eng_gate_points[i] + 99) / 100;
+        int64_t mark = step * config->batch_tokens;
+        if (mark > until) break;
+        if (mark < tokens_done(job) || is_looked(job, mark)) continue;
+        status = train_until(job, mark, err);
+        if (!status && !job->failed[0]) status = look_at_gates(job, eng_gate_points[i], err);
+    }
+    return status ? status : train_until(job, until, err);
+}
+
+static EngStatus train(Job *job, EngErr *err)
+{
     int64_t done = tokens_done(job);
-    EngStatus status = train_until(job, job->quarter, err);
+    EngStatus status = train_looking(job, job->quarter, err);
     /* A checkpoint past the mark has the counts since the mark already. */
     if (!status && done <= job->quarter) eng_trainer_reset_counts(job->trainer);
-    int64_t whole = config->tokens / config->batch_tokens * config->batch_tokens;
-    if (!status) status = train_until(job, whole, err);
+    int64_t whole = job->max_steps * job->run->arm->config.batch_tokens;
+    if (!status) status = train_looking(job, whole, err);
     return status;
 }
 
@@ -228,6 +295,8 @@ static EngStatus finish(Job *job, EngErr *err)
     count_metrics(job, metrics);
     EngStatus status = eng_train_result_begin(&out, err);
     if (!status) status = put_curve(job, &out, err);
+    for (size_t i = 0; i < json_array_size(job->looks) && !status; i++)
+        status = eng_train_result_add(&out, json_array_get(job->looks, i), err);
     if (!status && !job->failed[0])
         status = eng_train_judge(job->trainer, job->run, job->states, metrics, &out, err);
     if (!status) status = eng_train_result_write(&out, job->failed, metrics, job->result, err);
@@ -235,6 +304,7 @@ static EngStatus finish(Job *job, EngErr *err)
     if (status) return status;
     unlink(job->checkpoint);
     unlink(job->steps_path);
+    unlink(job->gates_path);
     return ENG_OK;
 }
 
@@ -245,9 +315,12 @@ static EngStatus open_job(Job *job, EngErr *err)
     const EngTrainRun *run = job->run;
     const EngTrainConfig *config = &run->arm->config;
     job->arena = eng_arena_create();
-    const char *const endings[4] = {"ckpt", "steps", "states", "json"};
-    char **const paths[4] = {&job->checkpoint, &job->steps_path, &job->states, &job->result};
-    for (int i = 0; i < 4; i++) {
+    const char *const endings[5] = {"ckpt", "steps", "gates", "states", "json"};
+    char **const paths[5] = {&job->checkpoint, &job->steps_path, &job->gates_path, &job->states,
+                             &job->result};
+    job->looks = json_array();
+    if (!job->looks) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a run");
+    for (int i = 0; i < 5; i++) {
         if (job->arena)
             *paths[i] = eng_arena_printf(job->arena, "%s/%s.%s", run->folder, run->key, endings[i]);
         if (!*paths[i]) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a run");
@@ -276,6 +349,7 @@ EngStatus eng_train_run(const EngTrainRun *run, EngErr *err)
     if (!status) status = finish(&job, err);
     eng_trainer_destroy(job.trainer);
     eng_free(job.steps);
+    json_decref(job.looks);
     eng_arena_destroy(job.arena);
     return status ? eng_err_prefix(err, "%s", run->who) : ENG_OK;
 }

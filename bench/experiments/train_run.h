@@ -3,6 +3,7 @@
  * In `folder` a run with manifest key K has
  *   K.ckpt     the newest checkpoint, while it trains
  *   K.steps    a record per step: what the loss curve is drawn from
+ *   K.gates    what was seen of gates so far, while it trains
  *   K.states   residual streams of some held-out tokens, for comparisons of representations
  *   K.json     the result, last of all: when it is there, the run is over
  * A run that was stopped or killed goes on from its checkpoint and gives the same result to the

@@ -30,8 +30,8 @@ static int fresh(void **state)
 {
     (void)state;
     snprintf(g_folder, sizeof g_folder, "test_train_run.%d", (int)getpid());
-    const char *const endings[] = {"ckpt", "steps", "states", "json"};
-    for (int i = 0; i < 4; i++) unlink(path_of(endings[i]));
+    const char *const endings[] = {"ckpt", "steps", "gates", "states", "json"};
+    for (int i = 0; i < 5; i++) unlink(path_of(endings[i]));
     return 0;
 }
 
