@@ -26,7 +26,11 @@ static EngStatus project(EngLane *lane, int module, EngErr *err)
     EngEngramKept *kept = &lane->engrams[module];
     EngDense kv = eng_dense(lane, ENG_W_ENGRAM_KV, module, 0);
     gather_e(lane, module);
-    return eng_dense_forward(lane->products, &kv, kept->e, lane->tokens, kept->kv, err);
+    EngStatus status = eng_dense_forward(lane->products, &kv, kept->e, lane->tokens, kept->kv, err);
+    for (int64_t t = 0; t < lane->tokens && !status && lane->trainer->config.kv_bias; t++)
+        eng_add(kept->kv + t * kv.out, eng_value(lane, ENG_W_ENGRAM_KV_BIAS, module),
+                kept->kv + t * kv.out, (size_t)kv.out);
+    return status;
 }
 
 /* From scratch.kv, the gradient of keys and values, to weights and rows. */
@@ -35,6 +39,10 @@ static EngStatus project_back(EngLane *lane, int module, EngErr *err)
     EngDense kv = eng_dense(lane, ENG_W_ENGRAM_KV, module, 0);
     const EngReal *d_kv = lane->scratch.kv;
     EngReal *d_e = lane->d_e + module * lane->trainer->config.batch_tokens * kv.in;
+    for (int64_t t = 0; t < lane->tokens && lane->trainer->config.kv_bias; t++) {
+        EngReal *d_bias = eng_gradient(lane, ENG_W_ENGRAM_KV_BIAS, module);
+        eng_add(d_bias, d_kv + t * kv.out, d_bias, (size_t)kv.out);
+    }
     return eng_dense_backward(lane->products, &kv, lane->engrams[module].e, d_kv, lane->tokens, d_e,
                               false, err);
 }
@@ -292,9 +300,9 @@ EngStatus eng_train_over_encode(EngLane *lane, EngReal *x, EngErr *err)
 {
     int64_t n = lane->tokens * lane->trainer->config.model.hidden;
     EngStatus status = project(lane, 0, err);
-    if (status || lane->suppress) return status;
-    eng_add(x, lane->engrams[0].kv, x, (size_t)n);
-    eng_scale(x, (EngReal)0.5, n);
+    if (status) return status;
+    if (!lane->suppress) eng_add(x, lane->engrams[0].kv, x, (size_t)n);
+    eng_scale(x, (EngReal)0.5, n); /* a silent memory gives 0 to the average */
     return ENG_OK;
 }
 

@@ -72,6 +72,7 @@ typedef struct EngTrainConfig {
     EngGateFormula gate;
     bool gate_off;            /* gate = 1 */
     bool compress;            /* n-grams of ids mapped by token_map, else of ids as they are */
+    bool kv_bias;             /* keys and values have biases, as in the demo; they start at 0 */
     int conv_kernel;          /* 0: no short conv; its dilation is max_order */
     bool conv_random;         /* start values of the conv: random instead of zero (tests) */
     float gate_eps;           /* of the norms inside the gate: 1e-20 */
@@ -111,6 +112,10 @@ int eng_train_fields(void);
 const char *eng_train_field_name(int field);
 EngStatus eng_train_field_get(const EngTrainConfig *config, int field, char *text, size_t size,
                               EngErr *err);
+/* Whether a field is part of what a run is: all but the number of threads, which only rounds
+ * differently, and fields that came after the first recorded runs while they are at their default.
+ */
+bool eng_train_field_counts(const EngTrainConfig *config, int field);
 /* ENG_USAGE: no such field (with the nearest name), or a value that it cannot have. */
 EngStatus eng_train_set(EngTrainConfig *config, const char *name, const char *value, EngErr *err);
 /* Shapes and numbers together: layer out of range, fewer experts than top_k, ... ENG_USAGE names

@@ -42,7 +42,7 @@ static int list_pieces(const EngTrainer *t, Piece *pieces)
     return n;
 }
 
-/* "name=value" lines of all fields but threads. */
+/* "name=value" lines of the fields that count. */
 static EngStatus describe(const EngTrainConfig *config, char text[FIELDS_BYTES], EngErr *err)
 {
     size_t used = 0;
@@ -51,7 +51,7 @@ static EngStatus describe(const EngTrainConfig *config, char text[FIELDS_BYTES],
     for (int i = 0; i < eng_train_fields() && !status; i++) {
         char value[128];
         const char *name = eng_train_field_name(i);
-        if (!strcmp(name, "threads")) continue;
+        if (!eng_train_field_counts(config, i)) continue;
         status = eng_train_field_get(config, i, value, sizeof value, err);
         used += (size_t)snprintf(text + used, FIELDS_BYTES - used, "%s=%s\n", name, value);
         if (used >= FIELDS_BYTES) return ENG_FAIL(err, ENG_INTERNAL, "fields: no room");

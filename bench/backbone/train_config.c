@@ -156,6 +156,7 @@ static const Field fields[] = {
     {"bias_decay", DOUBLE, OF(bias_decay), NULL},
     {"balance_loss", DOUBLE, OF(balance_loss), NULL},
     {"blow_up", DOUBLE, OF(blow_up), NULL},
+    {"kv_bias", BOOL, OF(kv_bias), NULL},
 };
 
 enum { N_FIELDS = sizeof fields / sizeof *fields };
@@ -168,6 +169,13 @@ int eng_train_fields(void)
 const char *eng_train_field_name(int field)
 {
     return field >= 0 && field < N_FIELDS ? fields[field].name : NULL;
+}
+
+bool eng_train_field_counts(const EngTrainConfig *config, int field)
+{
+    const char *name = eng_train_field_name(field);
+    if (!name || !strcmp(name, "threads")) return false;
+    return strcmp(name, "kv_bias") || config->kv_bias;
 }
 
 /* The number-th name of a list with commas, NULL beyond; *n: its length. */

@@ -18,6 +18,7 @@ enum {
     ENG_W_ENGRAM_KEY,              /* [n, d] */
     ENG_W_ENGRAM_CONV_NORM,        /* [n, d] */
     ENG_W_ENGRAM_CONV,             /* [n d, kernel], the last tap is the newest token */
+    ENG_W_ENGRAM_KV_BIAS,          /* [1, (n + 1) d] */
     ENG_W_TABLE,                   /* [rows, row_dims] */
     ENG_W_TRAIN_COUNT
 };

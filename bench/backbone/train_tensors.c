@@ -56,6 +56,7 @@ static const struct {
     [ENG_W_ENGRAM_KEY] = {"k_weight", ENG_GROUP_VECTOR},
     [ENG_W_ENGRAM_CONV_NORM] = {"conv_norm", ENG_GROUP_VECTOR},
     [ENG_W_ENGRAM_CONV] = {"conv", ENG_GROUP_VECTOR},
+    [ENG_W_ENGRAM_KV_BIAS] = {"kv_bias", ENG_GROUP_VECTOR},
     [ENG_W_TABLE] = {"table", ENG_GROUP_TABLE},
 };
 
@@ -79,6 +80,7 @@ void eng_train_shape(const EngTrainConfig *config, int what, int64_t *rows, int6
         [ENG_W_ENGRAM_KEY - ENG_W_COUNT] = {n, input ? 0 : d},
         [ENG_W_ENGRAM_CONV_NORM - ENG_W_COUNT] = {n, config->conv_kernel && !input ? d : 0},
         [ENG_W_ENGRAM_CONV - ENG_W_COUNT] = {n * d, input ? 0 : config->conv_kernel},
+        [ENG_W_ENGRAM_KV_BIAS - ENG_W_COUNT] = {1, config->kv_bias ? (input ? 1 : n + 1) * d : 0},
         [ENG_W_TABLE - ENG_W_COUNT] = {1, config->row_dims},
     };
     *rows = *columns = 0;
@@ -191,7 +193,9 @@ static void seed_tensor(const EngTrainConfig *config, const EngTensor *tensor, i
                         EngRng *rng)
 {
     uint64_t number = (uint64_t)tensor->layer << 24 | (uint64_t)expert;
-    eng_rng_seed_at(rng, config->model.seed, number << 8 | (uint64_t)tensor->what);
+    /* Start values are those of before there were biases, which draw none. */
+    int what = tensor->what - (tensor->what > ENG_W_ENGRAM_KV_BIAS);
+    eng_rng_seed_at(rng, config->model.seed, number << 8 | (uint64_t)what);
 }
 
 static double deviation_of(const EngTrainConfig *config, const EngTensor *tensor)
@@ -232,7 +236,8 @@ static void fill_vector(const EngTrainConfig *config, const EngTensor *tensor, E
         for (int i = 0; i < n * n; i++) out[2 * n + i] = i % (n + 1) ? -4 : 0;
         return;
     }
-    for (int64_t i = 0; i < count; i++) out[i] = gain ? (EngReal)0.01f : 1;
+    EngReal start = tensor->what == ENG_W_ENGRAM_KV_BIAS ? 0 : gain ? (EngReal)0.01f : 1;
+    for (int64_t i = 0; i < count; i++) out[i] = start;
 }
 
 static void fill_tensor(const EngTrainConfig *config, const EngAddress *address,

@@ -37,7 +37,7 @@ const EngAxisDef eng_arm_axes[ENG_ARM_AXES] = {
     {"iso", ENG_AXIS_WORD, "parameters", "", 0, 0, g_isos,
      "flops: at rho = 1 the shared expert is wider by what Engram's projections would cost"},
     {"backbone", ENG_AXIS_WORD, "moe", "", 0, 0, g_backbones,
-     "dense: shared experts of the active width in place of routed ones"},
+     "dense: a shared expert of the same FLOPs in place of routed ones and router"},
     {"engram_at", ENG_AXIS_WORD, "1", "", 0, 0, NULL, "layers with Engram, from 0, as 1 or 1+3"},
     {"memory", ENG_AXIS_INT, "0", "", 0, 1e12, NULL,
      "parameters of all tables, added to the rung at rho = 1; 0: as rho says"},
@@ -53,6 +53,8 @@ const EngAxisDef eng_arm_axes[ENG_ARM_AXES] = {
      "passed over) the input embedding"},
     {"compress", ENG_AXIS_WORD, "on", "", 0, 0, g_switch, "n-grams of compressed ids"},
     {"conv", ENG_AXIS_INT, "0", "tokens", 0, 16, NULL, "kernel of the short conv, 0: none"},
+    {"kv_bias", ENG_AXIS_WORD, "off", "", 0, 0, g_switch,
+     "biases of keys and values, as the demo has"},
     {"rows", ENG_AXIS_WORD, "hashed", "", 0, 0, g_rows, "controls that keep shapes and FLOPs"},
     {"streams", ENG_AXIS_INT, OF_RUNG, "", -1, ENG_BACKBONE_MAX_STREAMS, NULL,
      "residual streams (mHC); -1: the rung's"},
@@ -106,7 +108,19 @@ static EngStatus parse_layers(const char *text, EngTrainConfig *config, EngErr *
                     ENG_MAX_LAYERS);
 }
 
-/* Numbers with -1 for "the rung's". */
+/* -1 is "the rung's"; other numbers below 0, and counts of 0, would pass for it. */
+static EngStatus check_of_rung(const EngPoint *point, EngErr *err)
+{
+    for (int i = 0; i < ENG_ARM_AXES; i++) {
+        const EngAxisDef *axis = &eng_arm_axes[i];
+        double value = point->values[i].f, least = axis->type == ENG_AXIS_INT ? 1 : 0;
+        if (!strcmp(axis->def, OF_RUNG) && value < least && value != -1)
+            return ENG_FAIL(err, ENG_USAGE, "%s = %s: at least %g, or -1 for the rung's",
+                            axis->name, point->values[i].text, least);
+    }
+    return ENG_OK;
+}
+
 static void set_real(const EngPoint *point, const char *axis, double *value)
 {
     double given = eng_point_real(point, axis);
@@ -157,6 +171,7 @@ static EngStatus engram_fields(const EngPoint *point, EngTrainConfig *config, En
     config->rows = (EngTrainRows)word_index(g_rows, eng_point_word(point, "rows"));
     config->compress = !strcmp(eng_point_word(point, "compress"), "on");
     config->conv_kernel = (int)eng_point_int(point, "conv");
+    config->kv_bias = !strcmp(eng_point_word(point, "kv_bias"), "on");
     return ENG_OK;
 }
 
@@ -187,7 +202,6 @@ static EngStatus columns(const EngPoint *point, const EngTrainConfig *base, EngT
     config->min_order = min_order;
     config->max_order = max_order;
     if (heads > 0) config->engram_heads = heads;
-    if (heads == 0) return ENG_FAIL(err, ENG_USAGE, "heads = 0: at least 1");
     if (!strcmp(hold, "total_bytes")) return allocate(point, base, config, err);
     if (!strcmp(hold, "embed_dims")) {
         int dims = reference.engram_heads * reference.row_dims;
@@ -236,6 +250,8 @@ static EngStatus make_arm(const EngPoint *point, const EngTrainConfig *base, Eng
     *config = *base;
     if (!strcmp(eng_point_word(point, "backbone"), "dense")) {
         config->model.shared_experts += config->model.top_k;
+        /* What the router cost: a column for each expert; one of a SwiGLU is three. */
+        config->model.shared_extra += (int)lround(config->model.experts / 3.0);
         config->model.experts = config->model.top_k = 0;
     }
     if (eng_point_real(point, "rho") < 1 || eng_point_int(point, "memory")) {
@@ -252,6 +268,7 @@ EngStatus eng_arm_resolve(const EngPoint *point, EngArm *arm, EngErr *err)
     *arm =
         (EngArm){.text = eng_point_word(point, "text"), .threads = eng_point_int(point, "threads")};
     EngStatus status = check_together(point, err);
+    if (!status) status = check_of_rung(point, err);
     if (!status) status = common(point, &base, err);
     if (!status) status = eng_train_account(&base, &of_base, err);
     if (status) return status;
@@ -281,7 +298,7 @@ EngStatus eng_arm_manifest(const EngArm *arm, const EngTrainData *data, EngStr *
     for (int i = 0; i < eng_train_fields() && !status; i++) {
         char value[256];
         const char *name = eng_train_field_name(i);
-        if (!strcmp(name, "threads")) continue; /* rounds differently, changes nothing else */
+        if (!eng_train_field_counts(&config, i)) continue;
         status = eng_train_field_get(&config, i, value, sizeof value, err);
         eng_str_printf(text, "%s=%s\n", name, value);
     }

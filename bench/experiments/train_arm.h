@@ -33,8 +33,8 @@ typedef struct EngArm {
  * axis. Allocates nothing. */
 EngStatus eng_arm_resolve(const EngPoint *point, EngArm *arm, EngErr *err);
 
-/* The manifest: every field of the configuration but the number of threads, data and recipe, a line
- * each; its key names the run's result. data's map and digest enter, its ids are not read. */
+/* The manifest: every field of the configuration that counts, data and recipe, a line each; its key
+ * names the run's result. data's map and digest enter, its ids are not read. */
 EngStatus eng_arm_manifest(const EngArm *arm, const EngTrainData *data, EngStr *text,
                            char key[ENG_KEY_HEX], EngErr *err);
 
@@ -47,7 +47,7 @@ EngStatus eng_arm_changed(const EngPoint *a, const EngPoint *b, const char **axi
 /* The same of a sweep: each section may list several values for one variable beside the seed. */
 EngStatus eng_arm_check_sweep(const EngSweep *sweep, EngErr *err);
 
-#define ENG_ARM_AXES 30
+#define ENG_ARM_AXES 31
 extern const EngAxisDef eng_arm_axes[ENG_ARM_AXES];
 /* Whether an axis says how models are trained, not what they are. Arms that share all of these (and
  * the seed aside) are a family: a report compares within the largest one. */

@@ -182,7 +182,10 @@ class Twin:
     def rows_of(self, module):
         table = self.p[f"engram{module}.table"]
         e = F.embedding(self.rows[:, module], table).flatten(1)
-        return (e @ self.p[f"engram{module}.kv"]).view(self.shape[0], self.shape[1], -1)
+        kv = e @ self.p[f"engram{module}.kv"]
+        if self.f["kv_bias"]:
+            kv = kv + self.p[f"engram{module}.kv_bias"][0]
+        return kv.view(self.shape[0], self.shape[1], -1)
 
     def engram(self, x, m):
         f = self.f

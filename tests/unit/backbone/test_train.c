@@ -182,6 +182,41 @@ static void test_evaluation_changes_nothing(void **state)
     eng_trainer_destroy(b);
 }
 
+/* A silenced memory is a memory whose values are all zero, wherever it enters. */
+static void test_silence_is_zero_values(void **state)
+{
+    const char *const arms[] = {"engram_at=1 streams=2",
+                                "engram_at=1 conv_kernel=4",
+                                "engram_at=0,1 fusion=read",
+                                "engram_at=0 fusion=input",
+                                "engram_at=0 fusion=input kv_bias=true",
+                                "engram_at=0 gate=sign conv_kernel=4 kv_bias=true"};
+    (void)state;
+    for (size_t i = 0; i < sizeof arms / sizeof *arms; i++) {
+        EngTrainConfig config = tiny(arms[i]);
+        EngTrainer *t = new_trainer(&config);
+        EngTrainEval suppress = {.suppress = true};
+        EngTrainTensor tensor;
+        EngErr err = {0};
+        double silent, zero, loss;
+        int64_t n;
+        run_until(t, 640);
+        assert_int_equal(
+            eng_trainer_evaluate(t, drawn_ids(), 500, &suppress, NULL, &silent, &n, &err), ENG_OK);
+        assert_int_equal(eng_trainer_evaluate(t, drawn_ids(), 500, NULL, NULL, &loss, &n, &err),
+                         ENG_OK);
+        for (int k = 0; eng_trainer_tensor(t, k, &tensor); k++)
+            if (strstr(tensor.name, ".kv"))
+                memset(tensor.values, 0, (size_t)(tensor.rows * tensor.columns) * sizeof(EngReal));
+        eng_trainer_refresh(t);
+        assert_int_equal(eng_trainer_evaluate(t, drawn_ids(), 500, NULL, NULL, &zero, &n, &err),
+                         ENG_OK);
+        assert_true(fabs(silent - zero) < 1e-6);
+        assert_true(fabs(silent - loss) > 1e-6);
+        eng_trainer_destroy(t);
+    }
+}
+
 static void test_logits_of_last_streams_give_the_loss(void **state)
 {
     (void)state;
@@ -380,6 +415,7 @@ int main(void)
         cmocka_unit_test(test_lanes_agree),
         cmocka_unit_test(test_arms_share_start_and_data),
         cmocka_unit_test(test_evaluation_changes_nothing),
+        cmocka_unit_test(test_silence_is_zero_values),
         cmocka_unit_test(test_logits_of_last_streams_give_the_loss),
         cmocka_unit_test(test_bf16_products),
         cmocka_unit_test(test_arms_learn),

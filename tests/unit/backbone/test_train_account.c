@@ -36,7 +36,7 @@ static void test_rungs_have_the_ladders_sizes(void **state)
 
 static void test_account_is_of_the_parameters_there_are(void **state)
 {
-    const char *const arms[] = {"", "engram_at=0,1 streams=3 conv_kernel=4",
+    const char *const arms[] = {"", "engram_at=0,1 streams=3 conv_kernel=4 kv_bias=true",
                                 "engram_at=0 fusion=input tied_head=true",
                                 "engram_at=1 fusion=read streams=2", "experts=0 top_k=0"};
     (void)state;
