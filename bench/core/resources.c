@@ -1,13 +1,16 @@
 /* Opening and sharing of a run's large inputs; see resources.h. */
 #include "bench/core/resources.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/mem.h"
 #include "bench/core/stream.h"
 
 #define MAX_OPEN         32
+#define MAX_DONE         512
 #define SYNTHETIC_TOKENS ((int64_t)1 << 20)
 #define TOKENIZER_FILE   "tokenizer.json"
 
@@ -34,6 +37,7 @@ struct EngResources {
     size_t table_bytes[ENG_ROW_FORMAT_COUNT]; /* most any point asked for */
     size_t weight_bytes;
     EngTableArena arena, weights;
+    _Atomic uint64_t *done; /* [MAX_DONE], 0: free; the same memory in every worker */
 };
 
 EngStatus eng_resources_create(const char *data_dir, uint64_t seed, EngResources **resources,
@@ -44,7 +48,10 @@ EngStatus eng_resources_create(const char *data_dir, uint64_t seed, EngResources
     if (status) return status;
     (*resources)->seed = seed;
     (*resources)->data_dir = eng_strdup(data_dir);
-    if ((*resources)->data_dir) return ENG_OK;
+    void *done = mmap(NULL, MAX_DONE * sizeof(uint64_t), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    (*resources)->done = done == MAP_FAILED ? NULL : done;
+    if ((*resources)->data_dir && (*resources)->done) return ENG_OK;
     eng_resources_destroy(*resources);
     *resources = NULL;
     return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for run resources");
@@ -70,8 +77,27 @@ void eng_resources_destroy(EngResources *resources)
     for (int i = 0; i < resources->n_maps; i++) eng_tokmap_free(&resources->maps[i].map);
     eng_table_arena_destroy(&resources->arena);
     eng_table_arena_destroy(&resources->weights);
+    if (resources->done) munmap((void *)resources->done, MAX_DONE * sizeof(uint64_t));
     eng_free(resources->data_dir);
     eng_free(resources);
+}
+
+bool eng_resources_done(const EngResources *resources, uint64_t key)
+{
+    for (int i = 0; i < MAX_DONE; i++) {
+        uint64_t there = atomic_load(&resources->done[i]);
+        if (there == key || !there) return there == key;
+    }
+    return false;
+}
+
+void eng_resources_set_done(const EngResources *resources, uint64_t key)
+{
+    for (int i = 0; i < MAX_DONE; i++) {
+        uint64_t there = 0;
+        if (atomic_compare_exchange_strong(&resources->done[i], &there, key) || there == key)
+            return;
+    }
 }
 
 /* ---- streams and token maps --------------------------------------------------------------------

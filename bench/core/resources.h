@@ -33,6 +33,11 @@ void eng_resources_destroy(EngResources *resources); /* accepts NULL */
 const char *eng_resources_data_dir(const EngResources *resources);
 uint64_t eng_resources_seed(const EngResources *resources);
 
+/* What the workers of a run need do only once among them, by a key of their choice (not 0): whether
+ * one has done it, and that this one has. A key that finds no room is done again. */
+bool eng_resources_done(const EngResources *resources, uint64_t key);
+void eng_resources_set_done(const EngResources *resources, uint64_t key);
+
 /* Opens stream, token map and preset of one point, and remembers the most table and weight bytes
  * any point asked for; nothing large is allocated. */
 EngStatus eng_resources_add(EngResources *resources, const EngNeed *need, EngErr *err);

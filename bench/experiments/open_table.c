@@ -35,6 +35,9 @@ EngStatus eng_open_table(EngOpenTable *table, const EngResources *resources, con
     if (!status)
         status = eng_table_file_ready(resources, shape->row_format, shape->row_dims,
                                       shape->address.rows[0], table->path, err);
+    bool may_cache = table->residency != ENG_AS_FOUND || table->spec.options.direct;
+    if (!status && table->spec.kind != ENG_STORE_MEMORY) /* which compares what it loads */
+        status = eng_table_file_sound(resources, table->path, may_cache, err);
     if (!status) status = eng_store_spec_open(&table->spec, table->path, &table->store, err);
     if (status) return status;
     table->next = g_tables;

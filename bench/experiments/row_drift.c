@@ -195,6 +195,8 @@ EngStatus eng_row_drift(const EngBench *bench, const EngShape *shape, const char
     EngTokens tokens;
     EngWindows windows = {0};
     int64_t *rows = NULL;
+    /* The run's, not the block's: all formats code the same rows. */
+    uint64_t seed = eng_resources_seed(bench->resources);
     memset(drift, 0, sizeof *drift);
     EngStatus status = eng_alloc_or((void **)&work, 1, sizeof *work, "row drift", err);
     if (status) return status;
@@ -202,16 +204,16 @@ EngStatus eng_row_drift(const EngBench *bench, const EngShape *shape, const char
     status = eng_resources_tokens(bench->resources, shape->preset.name, corpus, &tokens, err);
     if (!status)
         status = eng_windows_create(&windows, &tokens, ENG_DRIFT_TOKENS, 1, shape->max_order - 1,
-                                    bench->seed, "row drift", err);
+                                    seed, "row drift", err);
     if (!status) status = eng_windows_rows(&windows, &shape->address, &rows, err);
     if (!status) status = allocate(work, err);
     if (!status) {
         eng_normals_init(&work->normals);
-        encode_rows(work, bench->seed, rows, drift);
+        encode_rows(work, seed, rows, drift);
         status = make_keys(work, bench, err);
     }
     if (!status) {
-        align_states(work, bench->seed, alignment);
+        align_states(work, seed, alignment);
         compare_gates(work, drift);
     }
     eng_windows_destroy(&windows);

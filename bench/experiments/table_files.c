@@ -1,12 +1,16 @@
 /* Table files of experiments; see table_files.h. */
 #include "bench/experiments/table_files.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/digest.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "kernels/store/content.h"
 #include "kernels/store/table_file.h"
@@ -27,6 +31,66 @@ EngStatus eng_table_file_ready(const EngResources *resources, EngRowFormat forma
     EngStatus status = eng_make_dirs(folder, err);
     if (status) return status;
     return eng_table_file_create_seeded(path, format, row_dims, rows, seed, 0, NULL, err);
+}
+
+/* ---- soundness ---------------------------------------------------------------------------------
+ */
+
+#define VERIFY_BYTES ((uint64_t)8 << 30) /* some ten seconds of reading */
+
+/* A key of what a file is that nobody has written to since; not 0. */
+static EngStatus identity(const EngTableFile *file, uint64_t *key, EngErr *err)
+{
+    struct stat st;
+    char text[256], hex[ENG_KEY_HEX];
+    if (fstat(file->fd, &st))
+        return ENG_FAIL(err, ENG_IO, "%s: cannot look at it: %s", file->path, strerror(errno));
+    snprintf(text, sizeof text, "table %jx %jx %jx %jx.%lx %jx.%lx", (uintmax_t)st.st_dev,
+             (uintmax_t)st.st_ino, (uintmax_t)st.st_size, (uintmax_t)st.st_mtim.tv_sec,
+             (unsigned long)st.st_mtim.tv_nsec, (uintmax_t)st.st_ctim.tv_sec,
+             (unsigned long)st.st_ctim.tv_nsec);
+    EngStatus status = eng_key_of(text, hex, err);
+    hex[16] = '\0';
+    if (!status) *key = strtoull(hex, NULL, 16) | 1;
+    return status;
+}
+
+/* Says once in a run why a file is not verified. */
+static void leave_out(const EngResources *resources, uint64_t key, const char *path,
+                      const char *reason)
+{
+    if (eng_resources_done(resources, key + 1)) return; /* keys of files are odd */
+    eng_resources_set_done(resources, key + 1);
+    eng_warn("store", "%s: not compared with its checksums, %s; engram store verify does it", path,
+             reason);
+}
+
+EngStatus eng_table_file_sound(const EngResources *resources, const char *path, bool may_cache,
+                               EngErr *err)
+{
+    EngTableFile file;
+    uint64_t key = 0, most = VERIFY_BYTES;
+    const char *text = getenv("ENG_VERIFY_BYTES");
+    EngStatus status = eng_table_file_open(path, &file, err);
+    if (status) return status;
+    if (text && sscanf(text, "%" SCNu64, &most) != 1)
+        status = ENG_FAIL(err, ENG_USAGE, "ENG_VERIFY_BYTES=%s: no number of bytes", text);
+    if (!status) status = identity(&file, &key, err);
+    if (!status && !eng_resources_done(resources, key)) {
+        char reason[96];
+        snprintf(reason, sizeof reason, "its %" PRIu64 " bytes are more than ENG_VERIFY_BYTES",
+                 file.file_bytes);
+        if (file.file_bytes > most) {
+            leave_out(resources, key, path, reason);
+        } else if (!may_cache) {
+            leave_out(resources, key, path, "since its residency is to stay as found");
+        } else {
+            status = eng_table_file_verify(&file, 0, err);
+            if (!status) eng_resources_set_done(resources, key);
+        }
+    }
+    eng_table_file_close(&file);
+    return status;
 }
 
 /* ---- truth -------------------------------------------------------------------------------------

@@ -16,6 +16,13 @@
 EngStatus eng_table_file_ready(const EngResources *resources, EngRowFormat format, int row_dims,
                                int64_t rows, char path[ENG_TABLE_PATH_BYTES], EngErr *err);
 
+/* Compares every block of the file with its checksum, once in a run while device, inode, size and
+ * times of the file stay as they are. What was read stays in the page cache: left out, with a
+ * warning that says so, where it may not (`may_cache`) and where the file is larger than
+ * ENG_VERIFY_BYTES of the environment (8 GiB). ENG_BAD_DATA naming file, block and rows; ENG_IO. */
+EngStatus eng_table_file_sound(const EngResources *resources, const char *path, bool may_cache,
+                               EngErr *err);
+
 /* Compares slots 0..n-1 of a destination with rows[0..n) of the seeded table, bit for bit, padding
  * aside; *n_wrong counts rows that differ. */
 EngStatus eng_table_rows_check(const EngResources *resources, EngRowFormat format, int row_dims,

@@ -83,11 +83,22 @@ cut_short prefetch "${long[@]}" -a window=paced:10 -a layers=2 -a hidden=64 -a t
 expect 2 failed=5 "$table: truncated: 5000 bytes" "${tier[@]}" -a store=$stores
 cp whole "$table"
 
-# ---- damage: by its checksum where all is loaded, by the row where it is compared with the seed ----
+# ---- damage: by its checksum wherever in the file it lies; by the row compared with the seed where that is left out ----
 head -c 258000 /dev/zero | dd of="$table" bs=4096 seek=1 conv=notrunc status=none
-expect 2 failed=1 "$table: checksum mismatch in block 0" "${tier[@]}" -a store=memory
+expect 2 failed=5 "$table: checksum mismatch in block 0" "${tier[@]}" -a store=$stores
+expect 2 failed=1 "$table: checksum mismatch in block 0" prefetch "${steps[@]}" -a tokens=9 -a store=uring
+expect 2 wrong=4 "rows differ" "${tier[@]}" -a store=mmap,pread,nowait,uring -a residency=as_found
+[ "$(grep -c 'not compared with its checksums' err)" = 1 ] || fail "as found: not one warning: $(cat err)"
+export ENG_VERIFY_BYTES=1000
 expect 2 wrong=4 "rows differ" "${tier[@]}" -a store=mmap,pread,nowait,uring
+grep -q "$table: not compared .* more than ENG_VERIFY_BYTES" err || fail "too large to verify: $(cat err)"
 expect 2 wrong=1 "rows and" prefetch "${steps[@]}" -a tokens=9 -a store=uring
+export ENG_VERIFY_BYTES=much
+expect 2 failed=1 "ENG_VERIFY_BYTES=much: no number" "${tier[@]}" -a store=pread
+unset ENG_VERIFY_BYTES
+cp whole "$table"
+printf x | dd of="$table" bs=1 seek=$(($(stat -c %s whole) - 9000)) conv=notrunc status=none # a row that no point asks for
+expect 2 failed=5 "$table: checksum mismatch in block" "${tier[@]}" -a store=$stores
 echo 'a few words' >"$table"
 expect 2 failed=5 "$table: 12 bytes: not a table file" "${tier[@]}" -a store=$stores
 

@@ -8,8 +8,10 @@
 #include "bench/core/resources.h"
 #include "kernels/cpu/project.h"
 
+/* Each format is a block of its own, with a seed of its own. */
 static void measure(const char *format, double *values)
 {
+    static uint64_t block;
     EngErr err = {0};
     EngNeed need;
     EngResources *resources;
@@ -24,7 +26,7 @@ static void measure(const char *format, double *values)
     assert_int_equal(eng_resources_map(resources, need.row_format, &err), ENG_OK);
     assert_int_equal(eng_resources_layout(resources, need.row_dims, &err), ENG_OK);
     assert_int_equal(eng_resources_map_weights(resources, &err), ENG_OK);
-    EngBench bench = {.resources = resources, .seed = 5};
+    EngBench bench = {.resources = resources, .seed = ++block};
     EngTiming timing = {.inner = 1, .wall_ns = 1000, .cpu_ns = 1000};
     if (eng_experiment_format.setup(&bench, &point, &state, &err)) fail_msg("%s", err.text);
     eng_experiment_format.observe(state, &timing, values);

@@ -2,8 +2,12 @@
  * refused and why, counts whose answers are known, and that cold means cold. */
 #include "points.h"
 
+#include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -11,6 +15,7 @@
 #include "bench/experiments/shape.h"
 #include "bench/experiments/store_axes.h"
 #include "bench/experiments/table_files.h"
+#include "kernels/store/table_file.h"
 
 #define TINY                                                                                       \
     "preset", "tiny", "orders", "2-3", "heads", "2", "rows", "1009", "row_dims", "64", "corpus",   \
@@ -116,6 +121,68 @@ static void test_cold(void **unused)
     }
 }
 
+/* Bytes that this process has read by system calls, -1: not told here. */
+static long long bytes_read(void)
+{
+    long long n = -1;
+    FILE *file = fopen("/proc/self/io", "re");
+    if (file && fscanf(file, "rchar: %lld", &n) != 1) n = -1;
+    if (file) fclose(file);
+    return n;
+}
+
+/* The last row, far from those that are compared with the seed: found by its block's checksum, also
+ * where the file pretends to be as old as before; read once in a run. */
+static void test_damage(void **unused)
+{
+    (void)unused;
+    EngErr err = {0};
+    double v[ENG_MAX_METRICS];
+    char path[ENG_TABLE_PATH_BYTES], byte;
+    EngPoint point = point_of(&eng_experiment_tier, TINY, "store", "uring", NULL);
+    EngResources *resources = open_for(&point), *later = open_for(&point);
+    EngShape shape;
+    struct stat old;
+    assert_int_equal(eng_shape_resolve(&point, &shape, &err), ENG_OK);
+    assert_int_equal(eng_table_file_ready(resources, shape.row_format, shape.row_dims,
+                                          shape.address.rows[0], path, &err),
+                     ENG_OK);
+    assert_int_equal(eng_table_file_sound(resources, path, true, &err), ENG_OK);
+    assert_int_equal(stat(path, &old), 0);
+    long long before = bytes_read();
+    assert_int_equal(eng_table_file_sound(resources, path, true, &err), ENG_OK);
+    assert_true(before < 0 || bytes_read() - before < old.st_size);
+
+    off_t at = ENG_TABLE_FILE_PAGE + (off_t)shape.address.rows[0] * 64 - 1;
+    int fd = open(path, O_RDWR);
+    assert_true(fd >= 0 && pread(fd, &byte, 1, at) == 1);
+    byte ^= 1;
+    assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+    assert_int_equal(futimens(fd, (struct timespec[]){old.st_atim, old.st_mtim}), 0);
+    assert_int_equal(eng_table_file_sound(resources, path, true, &err), ENG_BAD_DATA);
+    if (!strstr(err.text, path) || !strstr(err.text, "checksum mismatch in block 0"))
+        fail_msg("%s", err.text);
+    static const char *const stores[] = {"memory", "mmap", "pread", "nowait", "uring"};
+    for (int s = 0; s < 5; s++) {
+        set_axis(&point, "store", stores[s]);
+        assert_int_equal(live(&point, v, &err), ENG_BAD_DATA);
+    }
+
+    /* Left out, and not taken for done. */
+    assert_int_equal(eng_table_file_sound(later, path, false, &err), ENG_OK);
+    assert_int_equal(setenv("ENG_VERIFY_BYTES", "1000", 1), 0);
+    assert_int_equal(eng_table_file_sound(later, path, true, &err), ENG_OK);
+    assert_int_equal(unsetenv("ENG_VERIFY_BYTES"), 0);
+    assert_int_equal(eng_table_file_sound(later, path, true, &err), ENG_BAD_DATA);
+
+    byte ^= 1;
+    assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+    close(fd);
+    assert_int_equal(eng_table_file_sound(later, path, true, &err), ENG_OK);
+    eng_resources_destroy(resources);
+    eng_resources_destroy(later);
+}
+
 static void refuse(const char *word, const char *a, const char *x, const char *b, const char *y)
 {
     EngErr err = {0};
@@ -203,6 +270,7 @@ int main(void)
         cmocka_unit_test(test_stores),       cmocka_unit_test(test_all_hits),
         cmocka_unit_test(test_cold),         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_room_for_all), cmocka_unit_test(test_capacities),
+        cmocka_unit_test(test_damage),
     };
     return cmocka_run_group_tests(tests, make_tables, remove_tables);
 }
