@@ -52,6 +52,10 @@ static const EngOption g_options[] = {
     {.name = "shards", .value = "N", .help = "devices, hosts or drives that share each table"},
     {.name = "copies", .value = "N", .help = "copies on each of them, such as one a NUMA node"},
     {.name = "readers", .value = "N", .help = "devices that each fetch a part of a step's rows"},
+    {.name = "exchange",
+     .value = "SCHEME,TIER",
+     .help = "of rows among holders: all-reduce, all-gather, all-to-all or heads, over a link: "
+             "all-gather,nvlink"},
     {.name = "ranks", .value = "N", .help = "devices of a replica of the model"},
     {.name = "host-devices", .value = "N", .help = "devices of a host"},
     {.name = "context", .value = "N", .help = "tokens of context that a device holds"},

@@ -111,12 +111,12 @@ static EngStatus gather_points(const EngSize *s, const EngSizePath *path, EngSiz
         eng_size_word(p, "path", path->name);
         eng_size_number(p, "tokens", tokens);
         eng_size_value(p, ENG_SIZE_ROWS, plan.rows);
-        eng_size_value(p, ENG_SIZE_FETCH_US, plan.gathers[0].time * US);
+        eng_size_value(p, ENG_SIZE_FETCH_US, plan.fetches[0].fetch * US);
         rests_on_path(p, path, NULL);
         if (tokens > 16384) continue;
         for (size_t l = 0; l < sizeof layers / sizeof *layers && layers[l] < s->n_layers; l++) {
             double window = s->scheduling + layers[l] * t->layer;
-            double stall = fmax(0, s->hash + plan.gathers[0].time - window);
+            double stall = fmax(0, s->hash + plan.fetches[0].fetch - window);
             eng_size_point(p, "hidden");
             eng_size_word(p, "path", path->name);
             eng_size_number(p, "tokens", tokens);
@@ -162,6 +162,15 @@ static EngStatus traffic_points(const EngSize *s, const EngSizePath *path, const
             rests_on_path(p, path, t);
         }
     }
+    if (!status && s->link) {
+        eng_size_point(p, "term");
+        eng_size_word(p, "path", path->name);
+        eng_size_word(p, "traffic", t->name);
+        eng_size_word(p, "tier", s->link->name);
+        eng_size_word(p, "limit", "exchange");
+        eng_size_value(p, ENG_SIZE_TERM_US, r.step.exchange * US);
+        rests_on_path(p, path, t);
+    }
     return status;
 }
 
@@ -171,30 +180,25 @@ static EngStatus traffic_points(const EngSize *s, const EngSizePath *path, const
 static EngStatus sharding_points(const EngSize *s, EngSizePoints *p, EngErr *err)
 {
     const EngTraffic *t = &s->traffic[0];
-    EngAddress address;
-    EngStatus status = eng_address_build(&s->preset.address, &address, err);
+    EngStatus status = ENG_OK;
     for (int ranks = 2; ranks <= 64 && !status; ranks *= 2) {
-        EngShardShape shape = {
-            .ranks = ranks,
-            .tokens = t->tokens,
-            .columns = address.n_columns,
-            .row_dims = s->preset.row_dims,
-            .row_bytes = (double)(eng_row_value_bytes(s->preset.row_format, s->preset.row_dims) +
-                                  eng_row_scale_bytes(s->preset.row_format, s->preset.row_dims)),
-            .projected = (int64_t)(s->preset.streams + 1) * s->preset.hidden,
-            .unique = t->unique};
-        double mean = t->tokens * address.n_columns / ranks;
+        EngShardShape shape;
+        status = eng_size_shape(s, t, ranks, &shape, err);
         for (int k = 0; k < ENG_SHARD_COUNT && !status; k++) {
-            double bytes;
+            double bytes, seconds = NAN, mean = t->tokens * shape.columns / ranks;
             status = eng_shard_bytes((EngSharding)k, &shape, &bytes, err);
+            if (!status && s->link)
+                status = eng_size_exchange(s, (EngSharding)k, &shape, &seconds, err);
             eng_size_point(p, "sharding");
             eng_size_word(p, "scheme", eng_sharding_name((EngSharding)k));
             eng_size_number(p, "ranks", ranks);
             eng_size_value(p, ENG_SIZE_BYTES, bytes);
+            eng_size_value(p, ENG_SIZE_TERM_US, seconds * US);
             eng_size_value(p, ENG_SIZE_VALUE,
-                           eng_shard_largest_load(address.n_columns, ranks, t->tokens) / mean);
-            eng_size_rests(p, "volumes only; %s, unique %.3f from %s", t->name, t->unique,
-                           t->rests_on);
+                           eng_shard_largest_load(shape.columns, ranks, t->tokens) / mean);
+            eng_size_rests(p, "%s%s; %s, unique %.3f from %s",
+                           s->link ? "latency and bandwidth of " : "volumes only",
+                           s->link ? s->link->name : "", t->name, t->unique, t->rests_on);
         }
     }
     return status;

@@ -7,6 +7,8 @@
 
 #include "bench/cli/size_parts.h"
 
+#define MOST_TOKENS 1e15 /* of context */
+
 /* ---- lists of key=value ------------------------------------------------------------------------
  */
 
@@ -31,6 +33,7 @@ static EngStatus read_fields(const char *option, const char *list, const Field *
                              EngErr *err)
 {
     char word[64];
+    unsigned given = 0;
     while (next_word(&list, word, sizeof word)) {
         char *equal = strchr(word, '=');
         const char *names[16];
@@ -48,6 +51,9 @@ static EngStatus read_fields(const char *option, const char *list, const Field *
         double value;
         EngStatus status = eng_quantity_parse(equal + 1, fields[f].dimension, &value, err);
         if (status) return eng_err_prefix(err, "--%s: %s", option, word), status;
+        if (given & 1u << f)
+            return ENG_FAIL(err, ENG_USAGE, "--%s: %s is given twice", option, word);
+        given |= 1u << f;
         *fields[f].value = value;
     }
     return ENG_OK;
@@ -127,25 +133,25 @@ static EngStatus open_machines(EngSize *s, EngErr *err)
     return status;
 }
 
-/* What the figures of a path are worth. */
-static void describe_basis(EngSizePath *path)
+/* What the figures of a path are worth; with the link of an exchange, if there is one. */
+static void describe_basis(const EngTier *link, EngSizePath *path)
 {
     static const char *const words[ENG_ORIGIN_COUNT] = {"", "specification", "measurement",
                                                         "assumption"};
     size_t n = 0;
     for (int o = ENG_SPEC; o < ENG_ORIGIN_COUNT; o++) {
         bool first = true;
-        for (int i = 0; i < path->n; i++)
+        for (int i = 0; i < path->n + (link != NULL); i++)
             for (int f = 0; f < ENG_TIER_RENT; f++) {
-                if ((int)path->tiers[i]->fields[f].origin != o || n >= sizeof path->basis) continue;
+                const EngTier *tier = i < path->n ? path->tiers[i] : link;
+                if ((int)tier->fields[f].origin != o || n >= sizeof path->basis) continue;
                 if (first)
                     n += (size_t)snprintf(path->basis + n, sizeof path->basis - n,
                                           "%s%s:", n ? "; " : "", words[o]);
                 first = false;
                 if (n < sizeof path->basis)
                     n += (size_t)snprintf(path->basis + n, sizeof path->basis - n, " %s.%s",
-                                          path->tiers[i]->name,
-                                          eng_tier_field_name((EngTierField)f));
+                                          tier->name, eng_tier_field_name((EngTierField)f));
             }
     }
 }
@@ -164,13 +170,15 @@ static EngStatus read_path(EngSize *s, const char *text, EngErr *err)
                             ENG_MAX_STAGES);
         EngStatus status = eng_machine_tier(&s->machine, word, &path->tiers[path->n++], err);
         if (status) return status;
+        for (int i = 0; i + 1 < path->n; i++)
+            if (path->tiers[i] == path->tiers[path->n - 1])
+                return ENG_FAIL(err, ENG_USAGE, "--path=%s: names %s twice", path->name, word);
     }
     if (!path->n) return ENG_FAIL(err, ENG_USAGE, "--path: names no tier");
     if (!eng_tier_place(path->tiers[0], &path->place))
         return ENG_FAIL(err, ENG_USAGE,
                         "--path=%s: no table lies in %s; begin with hbm, dram, cxl, nvme or file",
                         path->name, path->tiers[0]->name);
-    describe_basis(path);
     return ENG_OK;
 }
 
@@ -185,6 +193,32 @@ static EngStatus read_paths(EngSize *s, EngErr *err)
     for (int i = 0; !status && i < n; i++)
         status = read_path(s, eng_cli_repeat(s->cli, "path", i), err);
     return status;
+}
+
+/* "all-gather,nvlink": how rows reach who does not hold them, and over which link. */
+static EngStatus read_exchange(EngSize *s, EngErr *err)
+{
+    const char *text = eng_cli_text(s->cli, "exchange");
+    const char *names[ENG_SHARD_COUNT];
+    char word[24];
+    int k = 0;
+    if (!text) return ENG_OK;
+    next_word(&text, word, sizeof word);
+    for (int i = 0; i < ENG_SHARD_COUNT; i++) names[i] = eng_sharding_name((EngSharding)i);
+    while (k < ENG_SHARD_COUNT && strcmp(word, names[k])) k++;
+    if (k == ENG_SHARD_COUNT)
+        return ENG_FAIL(err, ENG_USAGE, "--exchange: \"%s\" is none of %s, %s, %s, %s", word,
+                        names[0], names[1], names[2], names[3]);
+    s->scheme = (EngSharding)k;
+    if (!next_word(&text, word, sizeof word) || *text)
+        return ENG_FAIL(err, ENG_USAGE, "--exchange: give a scheme and one link: %s,nvlink",
+                        names[k]);
+    if (s->shards < 2)
+        return ENG_FAIL(err, ENG_USAGE, "--exchange: nothing is shared with --shards=1");
+    if (s->readers)
+        return ENG_FAIL(err, ENG_USAGE,
+                        "--exchange: each of --shards reads what it holds; leave out --readers");
+    return eng_machine_tier(&s->machine, word, &s->link, err);
 }
 
 /* ---- traffic -----------------------------------------------------------------------------------
@@ -462,6 +496,9 @@ static EngStatus read_numbers(EngSize *s, EngErr *err)
     for (size_t i = 0; !status && i < sizeof quantities / sizeof *quantities; i++)
         status = maybe_quantity(s, quantities[i].name, quantities[i].dimension, quantities[i].value,
                                 err);
+    if (!status && !(s->kv_tokens == floor(s->kv_tokens) && s->kv_tokens <= MOST_TOKENS))
+        status = ENG_FAIL(err, ENG_USAGE, "--context=%g is no whole number up to %g", s->kv_tokens,
+                          MOST_TOKENS);
     return status;
 }
 
@@ -493,6 +530,8 @@ EngStatus eng_size_read(EngSize *s, EngErr *err)
     if (!status) status = open_machines(s, err);
     if (!status) status = read_paths(s, err);
     if (!status) status = read_numbers(s, err);
+    if (!status) status = read_exchange(s, err);
+    for (int i = 0; !status && i < s->n_paths; i++) describe_basis(s->link, &s->paths[i]);
     if (!status && !n)
         status = ENG_FAIL(err, ENG_USAGE,
                           "--traffic is needed: decode,streams=N,layer=TIME or "

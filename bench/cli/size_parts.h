@@ -68,6 +68,8 @@ typedef struct EngSize {
     int shards, copies, readers, ranks, host_devices; /* the last three 0: not given */
     double slo, years, cache_bytes;                   /* 0: not given */
     const char *policy;                               /* "lru", "ways", "admission" */
+    EngSharding scheme;                               /* of the exchange */
+    const EngTier *link;                              /* NULL: none is planned */
     double kv_tokens; /* of context that a device holds; 0: not given */
     EngLedgerLine reserves[ENG_SIZE_MAX_RESERVES];
     int n_reserves;
@@ -126,5 +128,12 @@ EngStatus eng_size_print(const EngSize *size, EngStr *out, EngErr *err);
 
 /* The figures of reports/capacity, stored as simulated points. */
 EngStatus eng_size_store(const EngSize *size, const char *db_path, EngErr *err);
+
+/* Of the preset's tables among `ranks`; and s that their exchange takes over the link, which must
+ * be given. ENG_UNSUPPORTED: its latency or rate is not known. */
+EngStatus eng_size_shape(const EngSize *size, const EngTraffic *traffic, int ranks,
+                         EngShardShape *shape, EngErr *err);
+EngStatus eng_size_exchange(const EngSize *size, EngSharding scheme, const EngShardShape *shape,
+                            double *seconds, EngErr *err);
 
 #endif

@@ -55,6 +55,33 @@ EngStatus eng_size_ledger(const EngSize *s, const EngSizePath *path, EngLedger *
     return eng_ledger_build(&in, ledger, err);
 }
 
+EngStatus eng_size_shape(const EngSize *s, const EngTraffic *t, int ranks, EngShardShape *shape,
+                         EngErr *err)
+{
+    EngAddress address;
+    EngStatus status = eng_address_build(&s->preset.address, &address, err);
+    if (status) return status;
+    *shape = (EngShardShape){
+        .ranks = ranks,
+        .tokens = t->tokens,
+        .columns = address.n_columns,
+        .row_dims = s->preset.row_dims,
+        .row_bytes = (double)(eng_row_value_bytes(s->preset.row_format, s->preset.row_dims) +
+                              eng_row_scale_bytes(s->preset.row_format, s->preset.row_dims)),
+        .projected = (int64_t)(s->preset.streams + 1) * s->preset.hidden,
+        .unique = t->unique};
+    return ENG_OK;
+}
+
+EngStatus eng_size_exchange(const EngSize *s, EngSharding scheme, const EngShardShape *shape,
+                            double *seconds, EngErr *err)
+{
+    double latency, rate;
+    EngStatus status = eng_tier_need(s->link, ENG_TIER_LATENCY, &latency, err);
+    if (!status) status = eng_tier_rate(s->link, &rate, err);
+    return status ? status : eng_shard_time(scheme, shape, latency, rate, seconds, err);
+}
+
 /* What calibration measured of a fetch beside compute; none where it did not. */
 static EngSlowdowns beside(const EngSizePath *path)
 {
@@ -79,6 +106,13 @@ EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTr
                        .hash = s->hash,
                        .issue = s->issue,
                        .interference = s->interference};
+    if (s->link) {
+        EngShardShape shape;
+        EngStatus status = eng_size_shape(s, t, s->shards, &shape, err);
+        if (!status) status = eng_size_exchange(s, s->scheme, &shape, &in.exchange, err);
+        if (status) return status;
+        in.readers = s->shards;
+    }
     memcpy(in.path, path->tiers, sizeof in.path);
     if (!s->interference.fetch && !s->interference.compute) in.interference = beside(path);
     EngStatus status = eng_step_plan(&in, &r->step, err);
@@ -166,7 +200,7 @@ static void print_inputs(const EngSize *s, EngStr *out)
             const EngTier *tier = &s->machine.tiers[i];
             const EngQuantity *q = &tier->fields[f];
             double unit = f == ENG_TIER_BYTE_PRICE ? 1e9 : 1; /* USD/GB, as it was given */
-            bool used = f >= ENG_TIER_POPULATE_RATE;
+            bool used = f >= ENG_TIER_POPULATE_RATE || tier == s->link;
             for (int p = 0; p < s->n_paths; p++)
                 for (int t = 0; t < s->paths[p].n; t++) used = used || s->paths[p].tiers[t] == tier;
             if (!q->origin || !used) continue;
@@ -188,8 +222,15 @@ static void print_inputs(const EngSize *s, EngStr *out)
                        t->name, t->tokens, t->yield, s->n_layers, t->layer * US, t->unique, t->hits,
                        t->rests_on);
     }
-    eng_str_printf(out, "  readers: %d%s\n", s->readers ? s->readers : 1,
-                   s->readers ? "" : " (--readers not given: one path carries all rows of a step)");
+    if (s->link)
+        eng_str_printf(out, "  readers: %d, each what it holds; %s over %s behind each gather\n",
+                       s->shards, eng_sharding_name(s->scheme), s->link->name);
+    else
+        eng_str_printf(out, "  readers: %d%s\n", s->readers ? s->readers : 1,
+                       s->readers ? ""
+                                  : " (--readers not given: one path carries all rows of a step)");
+    if (s->shards > 1 && !s->link)
+        eng_str_add(out, "  exchange among holders: not given, counted as nothing\n");
     if (!s->hash && !s->issue && !s->scheduling)
         eng_str_add(out, "  hash, issue, scheduling: not given, counted as nothing\n");
     for (int i = 0; i < s->n_paths && !s->interference.fetch && !s->interference.compute; i++) {
@@ -259,26 +300,21 @@ static EngStatus print_place(const EngSize *s, const EngSizePath *path, EngStr *
 static void print_sharding(const EngSize *s, const EngTraffic *t, EngStr *out)
 {
     EngErr err = {0};
-    EngAddress address;
-    if (s->shards < 2 || eng_address_build(&s->preset.address, &address, &err)) return;
-    EngShardShape shape = {
-        .ranks = s->shards,
-        .tokens = t->tokens,
-        .columns = address.n_columns,
-        .row_dims = s->preset.row_dims,
-        .row_bytes = (double)(eng_row_value_bytes(s->preset.row_format, s->preset.row_dims) +
-                              eng_row_scale_bytes(s->preset.row_format, s->preset.row_dims)),
-        .projected = (int64_t)(s->preset.streams + 1) * s->preset.hidden,
-        .unique = t->unique};
-    eng_str_printf(out, "sharing among %d, MB received per holder and layer:", s->shards);
+    EngShardShape shape;
+    if (s->shards < 2 || eng_size_shape(s, t, s->shards, &shape, &err)) return;
+    eng_str_printf(out, "sharing among %d, received per holder and layer:", s->shards);
     for (int k = 0; k < ENG_SHARD_COUNT; k++) {
-        double bytes;
-        if (!eng_shard_bytes((EngSharding)k, &shape, &bytes, &err))
-            eng_str_printf(out, " %s %.4g,", eng_sharding_name((EngSharding)k), bytes / 1e6);
+        double bytes, seconds;
+        if (eng_shard_bytes((EngSharding)k, &shape, &bytes, &err)) continue;
+        eng_str_printf(out, " %s %.4g MB", eng_sharding_name((EngSharding)k), bytes / 1e6);
+        if (s->link && !eng_size_exchange(s, (EngSharding)k, &shape, &seconds, &err))
+            eng_str_printf(out, " in %.4g us", seconds * US);
+        eng_str_add(out, ",");
     }
-    double mean = t->tokens * address.n_columns / s->shards;
-    eng_str_printf(out, " fullest shard %.3g of the mean\n",
-                   eng_shard_largest_load(address.n_columns, s->shards, t->tokens) / mean);
+    double mean = t->tokens * shape.columns / s->shards;
+    eng_str_printf(out, " fullest shard %.3g of the mean%s\n",
+                   eng_shard_largest_load(shape.columns, s->shards, t->tokens) / mean,
+                   s->link ? "; modelled, no collective was measured" : "");
 }
 
 static void print_fleet(const EngSizeResult *r, EngStr *out)

@@ -17,6 +17,7 @@
 extern const EngEmbedded eng_embedded_machines[];
 
 #define MAX_MACHINES 64
+#define MOST_WHOLE   (1 << 24) /* of granules (16 MiB), requests, nodes */
 
 static const struct {
     const char *name;
@@ -187,8 +188,17 @@ static EngStatus check_tier(const Reader *reader, const EngTier *tier)
     if (known(tier, ENG_TIER_EFFICIENCY, 1) > 1) return WRONG(reader, "efficiency is above 1");
     if (known(tier, ENG_TIER_PIN_LIMIT, 0) > known(tier, ENG_TIER_CAPACITY, INFINITY))
         return WRONG(reader, "pin_limit is above capacity");
-    double nodes = known(tier, ENG_TIER_NUMA_NODES, 1);
-    if (nodes != floor(nodes)) return WRONG(reader, "numa_nodes is not whole");
+    if (fmax(known(tier, ENG_TIER_CAPACITY, 0), known(tier, ENG_TIER_PIN_LIMIT, 0)) >
+        ENG_MOST_BYTES)
+        return WRONG(reader, "capacity or pin_limit is above %g B", ENG_MOST_BYTES);
+    static const EngTierField whole[] = {ENG_TIER_NUMA_NODES, ENG_TIER_GRANULE,
+                                         ENG_TIER_OUTSTANDING, ENG_TIER_KNEE_OUTSTANDING};
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        double value = known(tier, whole[i], 1);
+        if (value != floor(value) || value > MOST_WHOLE)
+            return WRONG(reader, "%s is %g, not a whole number up to %g", g_fields[whole[i]].name,
+                         value, (double)MOST_WHOLE);
+    }
     return ENG_OK;
 }
 

@@ -76,6 +76,8 @@ EngStatus eng_quantity_parse(const char *text, EngDimension dimension, double *v
     EngStatus status = eng_quantity_unit(end, dimension, &factor, err);
     if (status) return eng_err_prefix(err, "\"%s\"", text), status;
     *value = number * factor;
+    if (dimension == ENG_DIM_BYTES && *value > ENG_MOST_BYTES)
+        return ENG_FAIL(err, ENG_USAGE, "\"%s\" is more than %g B", text, ENG_MOST_BYTES);
     return ENG_OK;
 }
 

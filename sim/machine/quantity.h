@@ -38,6 +38,8 @@ typedef struct EngQuantity {
     char source[200];
 } EngQuantity;
 
+#define ENG_MOST_BYTES 1e18 /* so that sums of bytes fit 64 bits */
+
 /* "64 GB/s", "1.5us", "50 %": a positive number, then a unit of the dimension, which only counts
  * and ratios may lack. ENG_USAGE otherwise, naming the units possible. */
 EngStatus eng_quantity_parse(const char *text, EngDimension dimension, double *value, EngErr *err);

@@ -59,11 +59,12 @@ static void count_row(const EngTier *tier, const EngRowLayout *layout, double *r
 }
 
 /* What the tier's bandwidth is worth to random rows: a measured one is taken as it is. */
-static EngStatus effective_bandwidth(const EngTier *tier, double *bandwidth, EngErr *err)
+EngStatus eng_tier_rate(const EngTier *tier, double *bandwidth, EngErr *err)
 {
     const EngQuantity *given = &tier->fields[ENG_TIER_BANDWIDTH];
     double efficiency = 1;
-    EngStatus status = ENG_OK;
+    EngStatus status = eng_tier_need(tier, ENG_TIER_BANDWIDTH, bandwidth, err);
+    if (status) return status;
     if (given->origin == ENG_SPEC || eng_tier_has(tier, ENG_TIER_EFFICIENCY))
         status = eng_tier_need(tier, ENG_TIER_EFFICIENCY, &efficiency, err);
     *bandwidth = given->value * efficiency;
@@ -81,8 +82,7 @@ static EngStatus plan_stage(const EngTier *tier, const EngRowLayout *layout, dou
     stage->requests = requests * rows;
     stage->bytes = bytes * rows;
     EngStatus status = eng_tier_need(tier, ENG_TIER_LATENCY, &stage->latency, err);
-    if (!status && !has_rate) status = eng_tier_need(tier, ENG_TIER_BANDWIDTH, &bandwidth, err);
-    if (!status && has_bandwidth) status = effective_bandwidth(tier, &bandwidth, err);
+    if (!status && (has_bandwidth || !has_rate)) status = eng_tier_rate(tier, &bandwidth, err);
     if (status) return status;
     if (has_bandwidth) {
         stage->terms[ENG_GATHER_BANDWIDTH] = stage->bytes / bandwidth;

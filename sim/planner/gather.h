@@ -56,6 +56,10 @@ typedef struct EngGather {
 EngStatus eng_gather_plan(const EngTier *const *tiers, int n_tiers, const EngRowLayout *layout,
                           double rows, double issue, EngGather *gather, EngErr *err);
 
+/* B/s that a tier gives; of a specification, the share of it that efficiency says. ENG_UNSUPPORTED.
+ */
+EngStatus eng_tier_rate(const EngTier *tier, double *rate, EngErr *err);
+
 const char *eng_gather_term_name(EngGatherTerm term);
 
 #endif

@@ -21,6 +21,8 @@ static EngStatus check(const EngStepInput *in, EngErr *err)
         return ENG_FAIL(err, ENG_USAGE, "plan: a unique share of %g, not in (0, 1]", in->unique);
     if (!(in->hits >= 0 && in->hits <= 1))
         return ENG_FAIL(err, ENG_USAGE, "plan: a hit share of %g, not in [0, 1]", in->hits);
+    if (!(in->exchange >= 0) || isinf(in->exchange))
+        return ENG_FAIL(err, ENG_USAGE, "plan: an exchange of %g s", in->exchange);
     return ENG_OK;
 }
 
@@ -28,7 +30,7 @@ EngStatus eng_step_plan(const EngStepInput *in, EngStepPlan *plan, EngErr *err)
 {
     EngAddress address;
     EngRowLayout layout = eng_row_layout(in->format, in->preset->row_dims);
-    *plan = (EngStepPlan){.hash = in->hash};
+    *plan = (EngStepPlan){.hash = in->hash, .exchange = in->exchange};
     EngStatus status = check(in, err);
     if (!status) status = eng_address_build(&in->preset->address, &address, err);
     if (status) return status;
@@ -46,7 +48,7 @@ EngStatus eng_step_plan(const EngStepInput *in, EngStepPlan *plan, EngErr *err)
             status = eng_window(in->layers, in->n_layers, plan->layers[k], in->scheduling,
                                 &plan->fetches[k].window, err);
         if (status) return status;
-        plan->fetches[k].fetch = plan->gathers[k].time;
+        plan->fetches[k].fetch = plan->gathers[k].time + in->exchange;
     }
     return eng_queue_stalls(plan->fetches, plan->n, plan->rows > 0 ? in->hash : 0,
                             &in->interference, &plan->added, err);
@@ -78,7 +80,7 @@ static void print_cure(const EngStepPlan *plan, int k, EngStr *out)
     const EngStage *slow = &g->stages[g->slowest];
     double others = plan->hash;
     for (int j = 0; j < k; j++) others += plan->fetches[j].fetch - plan->fetches[j].stall;
-    double room = plan->fetches[k].window - others - (g->time - slow->time);
+    double room = plan->fetches[k].window - others - (plan->fetches[k].fetch - slow->time);
     if (room > 0)
         eng_str_printf(out,
                        "    hidden if %s took %.6g us, not %.6g: %.2g times its rate, or %.3g %% "
@@ -87,8 +89,8 @@ static void print_cure(const EngStepPlan *plan, int k, EngStr *out)
                        100 * room / slow->time);
     else
         eng_str_printf(out,
-                       "    not hidden by any rate: issue, latency, hash and the fetches before "
-                       "it take %.6g us more than the window\n",
+                       "    not hidden by any rate: issue, latency, hash, exchange and the fetches "
+                       "before it take %.6g us more than the window\n",
                        -room * US);
 }
 
@@ -103,6 +105,8 @@ void eng_step_print(const EngStepPlan *plan, EngStr *out)
             plan->layers[k], f->stall > 0 ? "NOT hidden" : "hidden", f->fetch * US, f->window * US,
             f->stall * US, 100 * f->hidden);
         for (int i = 0; i < plan->gathers[k].n_stages; i++) print_stage(&plan->gathers[k], i, out);
+        if (plan->exchange > 0)
+            eng_str_printf(out, "    exchange among holders: %.6g us\n", plan->exchange * US);
         if (f->stall > 0) print_cure(plan, k, out);
     }
     eng_str_printf(out, "step: %.6g us of layers, %.6g us added (%.2f %%)\n", plan->step * US,

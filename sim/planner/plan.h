@@ -21,6 +21,7 @@ typedef struct EngStepInput {
     const double *layers; /* [n_layers] s of each backbone layer, from measurements or given */
     int n_layers;
     double scheduling, hash, issue; /* s */
+    double exchange; /* s behind each layer's gather, among holders of a shared table; 0: none */
     EngSlowdowns interference;
 } EngStepInput;
 
@@ -29,8 +30,8 @@ typedef struct EngStepPlan {
     int layers[ENG_MAX_LAYERS]; /* of the model, from 0 */
     EngGather gathers[ENG_MAX_LAYERS];
     EngQueuedFetch fetches[ENG_MAX_LAYERS];
-    double rows, looked_up;   /* per layer: read, and before deduplication and caches */
-    double hash, step, added; /* s; step: without stalls */
+    double rows, looked_up;             /* per layer: read, and before deduplication and caches */
+    double hash, exchange, step, added; /* s; step: without stalls */
 } EngStepPlan;
 
 /* ENG_USAGE: shares outside [0, 1], fewer layer times than the deepest Engram layer needs;

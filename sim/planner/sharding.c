@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #define BF16_BYTES 2
+#define ID_BYTES   8
 
 const char *eng_sharding_name(EngSharding scheme)
 {
@@ -38,6 +39,20 @@ EngStatus eng_shard_bytes(EngSharding scheme, const EngShardShape *s, double *by
     default:
         return ENG_FAIL(err, ENG_USAGE, "sharding: no scheme %d", (int)scheme);
     }
+}
+
+EngStatus eng_shard_time(EngSharding scheme, const EngShardShape *s, double latency, double rate,
+                         double *seconds, EngErr *err)
+{
+    double bytes, steps = s->ranks - 1;
+    if (!(latency >= 0) || !(rate > 0))
+        return ENG_FAIL(err, ENG_USAGE, "sharding: a link of %g s and %g B/s", latency, rate);
+    EngStatus status = eng_shard_bytes(scheme, s, &bytes, err);
+    if (status) return status;
+    if (scheme != ENG_SHARD_ALL_GATHER) steps *= 2;
+    if (scheme == ENG_SHARD_ALL_TO_ALL) bytes *= 1 + ID_BYTES / s->row_bytes;
+    *seconds = steps * latency + bytes / rate;
+    return ENG_OK;
 }
 
 double eng_shard_largest_load(int columns, int ranks, double tokens)

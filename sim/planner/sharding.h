@@ -25,6 +25,12 @@ typedef struct EngShardShape {
 /* Bytes that each rank receives per layer. ENG_USAGE: fewer than 1 rank, shares outside (0, 1]. */
 EngStatus eng_shard_bytes(EngSharding scheme, const EngShardShape *shape, double *bytes,
                           EngErr *err);
+/* Seconds of the exchange of one layer by the usual model, steps x latency + bytes / rate: a ring
+ * takes 2 (ranks - 1) steps to reduce and ranks - 1 to gather; all-to-all takes a message for each
+ * peer, once with row numbers (8 B) and once with rows. latency: s of a message; rate: B/s that a
+ * rank receives. ENG_USAGE also for rates that are not above 0. */
+EngStatus eng_shard_time(EngSharding scheme, const EngShardShape *shape, double latency,
+                         double rate, double *seconds, EngErr *err);
 const char *eng_sharding_name(EngSharding scheme);
 
 /* Rows that the fullest of `ranks` shards reads: exactly an equal part when ranks divide the

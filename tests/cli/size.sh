@@ -49,6 +49,17 @@ says 'layer 1: NOT hidden' 'hidden if nvme took' '^drive .*table values' 'not hi
 says 'through hbm: does not fit, hidden'
 "$engram" size $device $step --slo=20ms >out.txt 2>err.txt || fail "an SLO: exit $?"
 says 'misses the mean of 20 ms'
+# Eight devices that share the tables: 192 rows each in 0.6 + 0.02 us, then 7 messages of 2 us and 0.355 MB at 360 GB/s.
+shared="$device ${step/shards=1/shards=8} --traffic=decode,streams=64,layer=600us"
+link="--assume=nvlink.latency=2us --assume=nvlink.efficiency=80%"
+"$engram" size ${shared/$traffic/} --exchange=all-gather,nvlink $link --db=shared.db >out.txt 2>err.txt || fail "an exchange: $(cat err.txt)"
+says 'readers: 8, each what it holds; all-gather over nvlink' '192 read by one reader' 'fetch 15.6086 us' \
+    'exchange among holders: 14.9856 us' 'all-to-all 0.04435 MB in 28.13 us' 'no collective was measured' 'nvlink.latency = 2e-06 s, assumed' \
+    'rests on: .*nvlink.bandwidth.*nvlink.efficiency'
+[ "$(sqlite3 shared.db "SELECT count(*) FROM v_summary WHERE metric = 'term_us' AND axes_json ->> '$.what' = 'sharding'")" = 24 ] ||
+    fail "exchanges are not stored with their times"
+"$engram" size ${shared/$traffic/} >out.txt 2>err.txt || fail "no exchange: $(cat err.txt)"
+says 'exchange among holders: not given, counted as nothing'
 # A shared memory holds what the device would.
 "$engram" size --machine=gb10 --path=dram --assume=dram.latency=300ns --assume=dram.efficiency=60% \
     ${step/shards=1/shards=4} --ranks=4 >out.txt 2>err.txt || fail "gb10: exit $?: $(cat err.txt)"
@@ -100,6 +111,21 @@ expect 1 'needs --corpus' "$host $assume --cache=4GB --policy=lru"
 expect 1 'gives what --unique' "$host $assume --corpus=prose"
 expect 1 'group must divide' "$host $assume --training=ranks=10,group=4,node=8,tokens=1,unique=1,state=4B,gradient=2B,near=1GB/s,far=1GB/s,stages=2"
 expect 1 'far=... is needed' "$host $assume --training=ranks=8,group=4,node=8,tokens=1,unique=1,state=4B,gradient=2B,near=1GB/s,stages=2"
+expect 1 'is none of all-reduce' "${shared/$traffic/} --exchange=ring,nvlink"
+expect 1 'a scheme and one link' "${shared/$traffic/} --exchange=all-gather"
+expect 1 'has no tier "nvlnk"' "${shared/$traffic/} --exchange=all-gather,nvlnk"
+expect 1 'nothing is shared' "$host $assume --exchange=all-gather,nvlink"
+expect 1 'leave out --readers' "${shared/$traffic/} --exchange=all-gather,nvlink --readers=2"
+expect 2 'latency of tier nvlink' "${shared/$traffic/} --exchange=all-gather,nvlink"
+expect 1 'more than 1e+18 B' "$host $assume --reserve=x=1e30GB"
+expect 1 'more than 1e+18 B' "$host $assume --assume=dram.capacity=1e30GB"
+expect 1 'no whole number' "$host $assume --context=1e30"
+expect 1 'no whole number' "$host $assume --context=1.5"
+expect 1 'granule is 0.5, not a whole' "$host $assume --assume=dram.granule=0.5B"
+expect 1 'granule is 1e+18, not a whole' "$host $assume --assume=dram.granule=1e18B"
+expect 1 'outstanding is 0.3, not a whole' "$host $assume --assume=dram.outstanding=0.3"
+expect 1 'names dram twice' "$host $assume --path=dram,dram"
+expect 1 'layer is given twice' "$host $assume --traffic=decode,streams=4,layer=1ms,layer=2ms"
 expect 6 'no such file or model' "$host $assume --weights=none.json"
 sed 's/"source": "[^"]*"/"source": ""/' "$source/sim/machine/presets/rdma-400g.json" >bare.json
 expect 6 'bandwidth: has no source' "--machine=./bare.json --path=nic $step"

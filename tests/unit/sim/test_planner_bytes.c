@@ -240,10 +240,25 @@ static void test_sharding(void **state)
     assert_near(bytes[ENG_SHARD_ALL_TO_ALL], 7.0 / 8 * 125 * 6336 * 0.5, 1e-3, "all-to-all");
     assert_near(bytes[ENG_SHARD_HEADS], 2 * 7.0 / 8 * 1000 * 51200, 1e-3, "heads");
     assert_near(bytes[ENG_SHARD_ALL_REDUCE] / bytes[ENG_SHARD_ALL_GATHER], 3.9, 0.05, "published");
+    /* 2 us a message, 100 GB/s: 7 steps to gather, 14 to reduce or to swap numbers and rows. */
+    double seconds, numbers = 7.0 / 8 * 125 * 24 * 8 * 0.5;
+    const double expected[ENG_SHARD_COUNT] = {
+        [ENG_SHARD_ALL_REDUCE] = 28e-6 + bytes[ENG_SHARD_ALL_REDUCE] / 100e9,
+        [ENG_SHARD_ALL_GATHER] = 14e-6 + bytes[ENG_SHARD_ALL_GATHER] / 100e9,
+        [ENG_SHARD_ALL_TO_ALL] = 28e-6 + (bytes[ENG_SHARD_ALL_TO_ALL] + numbers) / 100e9,
+        [ENG_SHARD_HEADS] = 28e-6 + bytes[ENG_SHARD_HEADS] / 100e9};
+    for (int k = 0; k < ENG_SHARD_COUNT; k++) {
+        assert_int_equal(eng_shard_time((EngSharding)k, &s, 2e-6, 100e9, &seconds, &err), ENG_OK);
+        assert_near(seconds, expected[k], 1e-12, "exchange");
+    }
+    assert_int_equal(eng_shard_time(ENG_SHARD_HEADS, &s, 2e-6, 0, &seconds, &err), ENG_USAGE);
+    assert_int_equal(eng_shard_time(ENG_SHARD_HEADS, &s, -1, 1e9, &seconds, &err), ENG_USAGE);
     s.ranks = 1;
     for (int k = 0; k < ENG_SHARD_COUNT; k++) {
         assert_int_equal(eng_shard_bytes((EngSharding)k, &s, &bytes[k], &err), ENG_OK);
         assert_near(bytes[k], 0, 0, "alone");
+        assert_int_equal(eng_shard_time((EngSharding)k, &s, 2e-6, 1e9, &seconds, &err), ENG_OK);
+        assert_near(seconds, 0, 0, "nothing to exchange");
     }
     s.unique = 0;
     assert_int_equal(eng_shard_bytes(ENG_SHARD_ALL_TO_ALL, &s, bytes, &err), ENG_USAGE);
