@@ -3,7 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "base/mem.h"
 #include "bench/experiments/support.h"
@@ -106,24 +106,33 @@ void eng_gate_view_take(EngGateView *view, int layer, EngTrainValue what, int64_
 
 /* ---- tallies to series ---- */
 
-static EngStatus put_tally(const EngGateTally *tally, const char *prefix, int layer, int stream,
-                           int64_t step, EngTrainResultText *out, EngErr *err)
+/* Four digits: shares of samples, many of them in a committed file. */
+static EngStatus put_share(EngTrainResultText *out, const char *name, int64_t step, double value,
+                           EngErr *err)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.4g", value);
+    return eng_train_put(out, name, step, atof(text), err);
+}
+
+static EngStatus put_tally(const EngGateTally *tally, bool brief, const char *prefix, int layer,
+                           int stream, int64_t step, EngTrainResultText *out, EngErr *err)
 {
     double n = (double)tally->n, scores = (double)tally->n_scores;
     const struct {
         const char *what;
         double value;
     } values[] = {{"mean", tally->gate / n},
+                  {"closed", (double)tally->closed / n},
                   {"saturated05", (double)tally->at_05 / n},
                   {"saturated10", (double)tally->at_10 / n},
-                  {"closed", (double)tally->closed / n},
                   {"slope", tally->slope / scores},
                   {"score", tally->score / scores}};
     EngStatus status = ENG_OK;
-    for (size_t i = 0; i < sizeof values / sizeof *values && !status; i++) {
+    for (size_t i = 0; i < (brief ? 2 : sizeof values / sizeof *values) && !status; i++) {
         char name[96];
         snprintf(name, sizeof name, "%s:%s:%d:%d", prefix, values[i].what, layer, stream);
-        status = eng_train_put(out, name, step, values[i].value, err);
+        status = put_share(out, name, step, values[i].value, err);
     }
     return status;
 }
@@ -141,29 +150,34 @@ static EngStatus put_histograms(const EngGateTally *tally, const char *prefix, i
                                    ENG_GATE_SCORE_LIMIT, tally->score_bins, ENG_GATE_BINS, err);
 }
 
+static EngStatus put_group(const EngGateView *view, int module, int group, const char *prefix,
+                           int64_t step, EngTrainResultText *out, EngErr *err)
+{
+    int layer = view->config->engram_at[module];
+    double n = (double)tally_of(view, module, 0, group)->n;
+    double unused = (double)view->unused[module * view->n_groups + group];
+    char name[96];
+    EngStatus status = ENG_OK;
+    for (int s = 0; s < view->streams && !status; s++) {
+        const EngGateTally *tally = tally_of(view, module, s, group);
+        status = put_tally(tally, view->brief, prefix, layer, s, step, out, err);
+        if (!status && !view->brief)
+            status = put_histograms(tally, prefix, layer, s, step, out, err);
+    }
+    snprintf(name, sizeof name, "%s:n:%d", prefix, layer);
+    if (!status) status = eng_train_put(out, name, step, n, err);
+    snprintf(name, sizeof name, "%s:unused:%d", prefix, layer);
+    return status ? status : put_share(out, name, step, unused / n, err);
+}
+
 EngStatus eng_gate_view_put(const EngGateView *view, const char *prefix, int64_t step,
                             EngTrainResultText *out, EngErr *err)
 {
     EngStatus status = ENG_OK;
     for (int m = 0; m < view->config->engram_layers; m++)
-        for (int g = 0; g < view->n_groups; g++) {
-            int layer = view->config->engram_at[m];
-            int64_t n = tally_of(view, m, 0, g)->n, at = step + g;
-            char name[96];
-            if (!n) continue;
-            for (int s = 0; s < view->streams && !status; s++) {
-                const EngGateTally *tally = tally_of(view, m, s, g);
-                status = put_tally(tally, prefix, layer, s, at, out, err);
-                if (!status) status = put_histograms(tally, prefix, layer, s, at, out, err);
-            }
-            snprintf(name, sizeof name, "%s:n:%d", prefix, layer);
-            if (!status) status = eng_train_put(out, name, at, (double)n, err);
-            snprintf(name, sizeof name, "%s:unused:%d", prefix, layer);
-            if (!status)
-                status = eng_train_put(
-                    out, name, at, (double)view->unused[m * view->n_groups + g] / (double)n, err);
-            if (status) return status;
-        }
+        for (int g = 0; g < view->n_groups && !status; g++)
+            if (tally_of(view, m, 0, g)->n)
+                status = put_group(view, m, g, prefix, step + g, out, err);
     return status;
 }
 

@@ -36,6 +36,7 @@ typedef struct EngGateTally {
 typedef struct EngGateView {
     const EngTrainConfig *config;
     int n_groups, streams;
+    bool brief; /* of a group mean, closed, n and unused alone, no histograms */
     const uint8_t *group[ENG_MAX_LAYERS]; /* [n] of each module; a number >= n_groups: none.
                                              NULL: all positions are group 0 */
     int64_t n;

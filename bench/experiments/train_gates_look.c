@@ -144,6 +144,7 @@ static EngStatus open_look(EngTrainer *trainer, const EngTrainData *data, const 
     if (!status) status = eng_gate_view_open(&to->decile, config, ENG_TRAIN_DECILES, err);
     if (!status) status = eng_gate_view_open(&to->foreign, config, ENG_GATE_FOREIGN_BINS, err);
     to->decile.n = n;
+    to->foreign.brief = true;
     /* Without tenths of foreign reads no position is in one. */
     to->foreign.n = config->rows == ENG_ROWS_SHUFFLED ? 0 : n;
     for (int m = 0; m < config->engram_layers; m++) {

@@ -112,11 +112,11 @@ static int64_t place_of(const EngTrainData *data, const EngTrainConfig *config, 
     return -1;
 }
 
-static bool share_a_pair(const int32_t *a, const int32_t *b)
+static bool share_a_token(const int32_t *a, const int32_t *b)
 {
-    for (int i = 0; i + 1 < ENG_PHRASE_TOKENS; i++)
-        for (int k = 0; k + 1 < ENG_PHRASE_TOKENS; k++)
-            if (a[i] == b[k] && a[i + 1] == b[k + 1]) return true;
+    for (int i = 0; i < ENG_PHRASE_TOKENS; i++)
+        for (int k = 0; k < ENG_PHRASE_TOKENS; k++)
+            if (a[i] == b[k]) return true;
     return false;
 }
 
@@ -127,7 +127,7 @@ static bool is_new(const EngTrainData *data, const EngPhrases *phrases, int64_t 
     const EngTrainText *held = &data->heldout;
     for (int i = 0; i < phrases->n; i++) {
         int64_t other = phrases->list[i].at;
-        if (share_a_pair(held->ids + at, held->ids + other)) return false;
+        if (share_a_token(held->ids + at, held->ids + other)) return false;
         if (other_source && held->source[at] == held->source[other]) return false;
     }
     return true;
@@ -181,22 +181,30 @@ void eng_phrases_take(EngPhrases *phrases, int layer, EngTrainValue what, int64_
 
 /* ---- series ---- */
 
-/* What a token stands for, as a label: white space and bytes that are no text made visible. */
+/* What a token stands for, as a label: line ends as an arrow; other control characters and bytes
+ * that are no text as question marks. */
 static EngStatus label_of(const EngTrainData *data, int32_t id, EngStr *label, EngErr *err)
 {
+    EngStr bytes = {0};
     label->n = 0;
-    if (id >= data->names.n_ids) {
-        eng_str_printf(label, "#%d", id);
-        return eng_str_status(label, err);
+    if (id < data->names.n_ids)
+        eng_token_decode(&data->names.tokens[id], &bytes);
+    else
+        eng_str_printf(&bytes, "#%d", id);
+    EngStatus status = eng_str_status(&bytes, err);
+    json_t *text = status ? NULL : json_stringn(bytes.text, bytes.n); /* NULL: no UTF-8 */
+    for (size_t i = 0; i < bytes.n && !status; i++) {
+        unsigned char byte = (unsigned char)bytes.text[i];
+        if (byte == '\n')
+            eng_str_add(label, "\u21b5");
+        else if (byte < 0x20 || (!text && byte >= 0x80))
+            eng_str_add(label, "?");
+        else
+            eng_str_add_n(label, bytes.text + i, 1);
     }
-    eng_token_decode(&data->names.tokens[id], label);
-    EngStatus status = eng_str_status(label, err);
-    json_t *text = status ? NULL : json_stringn(label->text, label->n);
-    for (size_t i = 0; i < label->n && !status; i++) {
-        unsigned char byte = (unsigned char)label->text[i];
-        if (byte < 0x20 || (!text && byte >= 0x80)) label->text[i] = '?';
-    }
+    if (!status) status = eng_str_status(label, err);
     json_decref(text);
+    eng_str_free(&bytes);
     return status;
 }
 

@@ -30,7 +30,7 @@ typedef struct EngPhrases {
 } EngPhrases;
 
 /* Words and parts of words alone, begun by a word; by count * PMI, best first, each from another
- * source of text as long as there are some; no two share a pair of tokens. n: the first so many
+ * source of text as long as there are some; no two share a token. n: the first so many
  * held-out tokens. May find fewer, or none. */
 EngStatus eng_phrases_choose(const EngTrainData *data, const EngTrainConfig *config, int64_t n,
                              EngPhrases *phrases, EngErr *err);

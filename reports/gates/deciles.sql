@@ -1,0 +1,24 @@
+-- title: Gates by frequency of the n-gram
+-- empty: no trained run of this database has gates that were looked at.
+-- Of the arms that differ in the gate's formula alone, those with most formulas, then streams, then runs.
+-- Means over seeds with 95 % intervals. Tenths of held-out tokens by how often the two ids at a position follow each other in training.
+WITH runs AS (
+    SELECT t.*, json_remove(arm, '$.gate') AS rest FROM v_train t WHERE loss IS NOT NULL
+    AND EXISTS (SELECT 1 FROM series s WHERE s.block_id = t.block_id AND s.point_key = t.point_key AND s.name LIKE 'gate:mean:%')
+), chosen AS (
+    SELECT *, CASE gate WHEN 'copysign' THEN 'signed root' WHEN 'plain' THEN 'no root' ELSE gate END
+        || CASE WHEN min(kind) OVER () = 'measured' AND max(kind) OVER () = 'measured' THEN '' WHEN max(kind) OVER () = min(kind) OVER () THEN ' (imported)' ELSE ' (partly imported)' END AS formula
+    FROM runs WHERE rest = (SELECT rest FROM runs GROUP BY rest ORDER BY count(DISTINCT gate) DESC, max(CAST(streams AS INTEGER)) DESC, count(*) DESC, rest LIMIT 1)
+), parts AS (
+    SELECT c.formula, c.seed, c.point_key, '["' || replace(s.name, ':', '","') || '"]' AS name, s.step, s.value
+    FROM chosen c JOIN series s ON s.block_id = c.block_id AND s.point_key = c.point_key AND s.name GLOB 'gate_decile:*'
+), chosen_parts AS (
+    SELECT formula, seed, point_key, step, name ->> '$[1]' AS measure, CAST(name ->> '$[2]' AS INTEGER) AS layer, CAST(name ->> '$[3]' AS INTEGER) AS stream,
+        iif(name ->> '$[1]' = 'saturated05', 100 * value, value) AS value
+    FROM parts WHERE name ->> '$[1]' IN ('mean', 'saturated05', 'slope')
+)
+SELECT formula || printf(', layer %d', layer) AS panel, printf('stream %d', stream) AS series, measure, formula, layer, stream, step,
+    step + 1 AS place, test ->> '$.mean' AS value, coalesce(test ->> '$.lo', test ->> '$.mean') AS lo,
+    coalesce(test ->> '$.hi', test ->> '$.mean') AS hi, test ->> '$.n' AS n, point_key
+FROM (SELECT formula, layer, stream, step, measure, paired_test(value) AS test, min(point_key) AS point_key FROM chosen_parts GROUP BY 1, 2, 3, 4, 5)
+ORDER BY formula DESC, layer, stream, measure, step;

@@ -1,0 +1,29 @@
+-- title: Whose rows are they, and are they used?
+-- empty: no trained run of this database has gates that were looked at.
+-- Of the arms that differ in the gate's formula alone, those with most formulas, then streams, then runs.
+-- A row's reads are those of the training text; foreign ones are made by another n-gram. A token's rows are gathered for nothing where all of its gates
+-- are at most 0.05: all rows have the same bytes, so this is a share of traffic too.
+WITH runs AS (
+    SELECT t.*, json_remove(arm, '$.gate') AS rest FROM v_train t WHERE loss IS NOT NULL
+    AND EXISTS (SELECT 1 FROM series s WHERE s.block_id = t.block_id AND s.point_key = t.point_key AND s.name LIKE 'gate:mean:%')
+), chosen AS (
+    SELECT *, CASE gate WHEN 'copysign' THEN 'signed root' WHEN 'plain' THEN 'no root' ELSE gate END
+        || CASE WHEN min(kind) OVER () = 'measured' AND max(kind) OVER () = 'measured' THEN '' WHEN max(kind) OVER () = min(kind) OVER () THEN ' (imported)' ELSE ' (partly imported)' END AS formula
+    FROM runs WHERE rest = (SELECT rest FROM runs GROUP BY rest ORDER BY count(DISTINCT gate) DESC, max(CAST(streams AS INTEGER)) DESC, count(*) DESC, rest LIMIT 1)
+), parts AS (
+    SELECT c.formula, c.seed, c.point_key, '["' || replace(s.name, ':', '","') || '"]' AS name, s.step, s.value
+    FROM chosen c JOIN series s ON s.block_id = c.block_id AND s.point_key = c.point_key
+    AND (s.name GLOB 'rows_foreign:*' OR s.name GLOB 'rows_collided:*' OR s.name GLOB 'gate_decile:unused:*' OR s.name GLOB 'gate_foreign:mean:*' OR s.name GLOB 'gate_foreign:n:*' OR s.name GLOB 'gathered_bytes:*')
+), named AS (
+    SELECT formula, seed, point_key, step, value, CASE WHEN name ->> '$[0]' = 'rows_foreign' THEN 'foreign' WHEN name ->> '$[0]' = 'rows_collided' THEN 'collided'
+        WHEN name ->> '$[0]' = 'gathered_bytes' THEN 'bytes' WHEN name ->> '$[1]' = 'unused' THEN 'unused' WHEN name ->> '$[1]' = 'n' THEN 'tokens' ELSE 'gate' END AS part,
+        CAST(iif(name ->> '$[0]' LIKE 'gate%', name ->> '$[2]', name ->> '$[1]') AS INTEGER) AS layer
+    FROM parts
+), means AS (
+    SELECT formula, layer, part, step, seed, avg(value) AS value, min(point_key) AS point_key FROM named GROUP BY 1, 2, 3, 4, 5
+)
+SELECT formula || printf(', layer %d', layer) AS series, formula, layer, part, step, iif(part IN ('gate', 'tokens'), (step + 0.5) / 10, step + 1) AS place,
+    iif(part IN ('foreign', 'collided', 'unused'), 100, 1) * (test ->> '$.mean') AS value, iif(part IN ('foreign', 'collided', 'unused'), 100, 1) * coalesce(test ->> '$.lo', test ->> '$.mean') AS lo,
+    iif(part IN ('foreign', 'collided', 'unused'), 100, 1) * coalesce(test ->> '$.hi', test ->> '$.mean') AS hi, test ->> '$.n' AS n, point_key
+FROM (SELECT formula, layer, part, step, paired_test(value) AS test, min(point_key) AS point_key FROM means GROUP BY 1, 2, 3, 4)
+ORDER BY formula DESC, layer, part, step;
