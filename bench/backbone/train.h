@@ -195,8 +195,8 @@ void eng_trainer_reset_counts(EngTrainer *trainer);
 EngStatus eng_trainer_save(const EngTrainer *trainer, const char *path, EngErr *err);
 /* Into a trainer of the same configuration, data given or not. ENG_MISMATCH names the first field
  * that differs and both values; another number of threads is no mismatch but is told in
- * *other_threads (the number it was saved with, else 0): sums then round differently. ENG_BAD_DATA:
- * truncated or no checkpoint. On failure the trainer is as it was. */
+ * *other_threads (the last other number that it ran with, else 0): sums then round differently.
+ * ENG_BAD_DATA: truncated or no checkpoint. On failure the trainer is as it was. */
 EngStatus eng_trainer_load(EngTrainer *trainer, const char *path, int *other_threads, EngErr *err);
 
 /* ---- looking inside ---- */

@@ -14,7 +14,9 @@
 
 typedef struct Header {
     char magic[sizeof MAGIC];
-    int32_t threads, fields_bytes;
+    _Alignas(int32_t) int16_t threads; /* of the save, and the last other number before it */
+    int16_t other_threads;
+    int32_t fields_bytes;
     int64_t step;
     EngTrainPoint last;
     int64_t ns[ENG_PART_COUNT];
@@ -65,7 +67,8 @@ EngStatus eng_trainer_save(const EngTrainer *t, const char *path, EngErr *err)
     EngWriter writer = {0};
     Piece pieces[MAX_PIECES];
     Header header = {.magic = MAGIC,
-                     .threads = t->config.model.threads,
+                     .threads = (int16_t)t->config.model.threads,
+                     .other_threads = (int16_t)t->other_threads,
                      .fields_bytes = FIELDS_BYTES,
                      .step = t->step,
                      .last = t->last};
@@ -155,7 +158,9 @@ EngStatus eng_trainer_load(EngTrainer *t, const char *path, int *other_threads, 
         for (int i = 0; i < t->config.model.threads; i++)
             memset(t->lanes[i].ns, 0, sizeof t->lanes[i].ns);
         memcpy(t->failed, header->failed, sizeof t->failed);
-        *other_threads = header->threads == t->config.model.threads ? 0 : header->threads;
+        t->other_threads =
+            header->threads == t->config.model.threads ? header->other_threads : header->threads;
+        *other_threads = t->other_threads;
         eng_trainer_refresh(t);
     }
     eng_file_unmap(&file);

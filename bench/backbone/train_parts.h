@@ -172,6 +172,7 @@ struct EngTrainer {
     int64_t step;
     int64_t ns[ENG_PART_COUNT]; /* of what is done for all lanes, or before a checkpoint */
     EngTrainPoint last;
+    int other_threads; /* that an earlier part ran with, 0: none */
     char failed[160];
 };
 

@@ -25,6 +25,7 @@
 /* What a run tells its parent while it lives: in memory that both see. */
 typedef struct Shared {
     EngTrainProgress progress;
+    EngStatus status;
     char error[ENG_ERR_TEXT_BYTES];
 } Shared;
 
@@ -75,7 +76,8 @@ static void child_main(const Runs *runs, const EngTrainItem *item, Shared *share
                        .progress = &shared->progress};
     EngStatus status = eng_train_run(&run, &err);
     if (status) snprintf(shared->error, sizeof shared->error, "%s", err.text);
-    _exit(status == ENG_INTERRUPTED ? 130 : status ? 1 : 0);
+    shared->status = status;
+    _exit(eng_status_exit_code(status));
 }
 
 static EngStatus start_job(Runs *runs, int slot, int item, EngErr *err)
@@ -287,6 +289,9 @@ static EngStatus reap(Runs *runs, int slot, EngErr *err)
         runs->started[item] = 0; /* stopped by a signal: it can go on */
         return ENG_OK;
     }
+    /* Disk or memory: no fault of this run's, and others would go the same way. */
+    if (WIFEXITED(how) && WEXITSTATUS(how) == 7)
+        return ENG_FAIL(err, runs->shared[slot].status, "%s", runs->shared[slot].error);
     char reason[ENG_ERR_TEXT_BYTES];
     if (WIFSIGNALED(how))
         snprintf(reason, sizeof reason, "%s: the run ended with signal %d",

@@ -147,7 +147,11 @@ static EngStatus resume(Job *job, EngErr *err)
     if (!status) status = eng_trainer_run(job->trainer, 1, NULL, NULL, &at, err);
     if (!status) status = read_steps(job, at.last.step, err);
     if (!status) status = read_looks(job, tokens_done(job), err);
-    if (status) return status;
+    if (status) {
+        char why[ENG_ERR_TEXT_BYTES];
+        snprintf(why, sizeof why, "%s", err ? err->text : "");
+        return ENG_FAIL(err, status, "%s; without %s it starts over", why, job->checkpoint);
+    }
     job->last = at.last;
     if (job->other_threads)
         eng_warn("train", "%s: went on with %d threads after %d: sums round differently",

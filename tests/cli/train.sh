@@ -28,6 +28,12 @@ expect 0 'all rows: outcome measured, from measured' train "$smoke" --db=a.db --
 [ "$(wc -l <runs.csv)" = 13 ] || fail "runs.csv has $(wc -l <runs.csv) lines"
 [ "$(sql a.db "SELECT count(*) FROM points WHERE kind = 'measured' AND provenance = 'engram run'")" = 6 ] || fail "points"
 [ "$(sql a.db "SELECT count(DISTINCT point_key) FROM series WHERE name = 'train_loss'")" = 6 ] || fail "series"
+# Gates: 80 bins each of four runs, of gate and score, at points of training and by tenth; the file keeps their shares.
+[ "$(sql a.db "SELECT count(DISTINCT point_key) FROM histograms WHERE name = 'gate:100' AND json_array_length(counts_json) = 80")" = 4 ] ||
+    fail "histograms of gates"
+[ "$(sql a.db "SELECT count(*) FROM histograms WHERE name GLOB 'gate_decile_score:*' AND scale = 'signed_log'")" = 40 ] ||
+    fail "histograms of scores by tenth"
+grep -q 'gate_decile:saturated05:1:0' runs.csv || fail "runs.csv lacks shares of gates"
 expect 0 '6 found measured' train "$smoke" --db=a.db --runs=runs.csv
 expect 0 '6 runs, 0 of them to train' train "$smoke" --dry-run --runs=runs.csv
 
@@ -95,6 +101,9 @@ expect 2 'failed' train train "${tiny[@]}" -a lr=10 -a rho=0.4 --db=h.db --runs=
 cp runs.csv full.csv
 ENG_FAIL_WRITE=3000 "$engram" train train "${tiny[@]}" -a lr=0.01 --db=i.db --runs=full.csv >/dev/null 2>&1 && fail "a full disk passed"
 cmp -s runs.csv full.csv || fail "the ledger file changed"
+full=(-a rung=tiny -a text=synthetic -a budget=2 -a rho=0.4 --db=j.db --runs=j.csv --checkpoint=0)
+expect 7 'No space left on device' env ENG_FAIL_WRITE=100000 "$engram" train train "${full[@]}"
+expect 0 measured train train "${full[@]}"
 
 # --- the report ------------------------------------------------------------------------------------------------
 expect 0 'index.html' "$engram" report ablation --db=b.db --out=report
@@ -106,6 +115,14 @@ for figure in rho curves load suppressed classes sources lens likeness; do
     [ -s "report/$figure.svg" ] || fail "no figure $figure"
 done
 expect 0 'index.html' "$engram" report ablation --db=i.db --out=report2
+expect 0 'index.html' "$engram" report gates --db=a.db --out=gates
+for figure in training deciles shapes rows phrases; do
+    [ -s "gates/$figure.svg" ] || fail "no figure $figure of gates"
+done
+grep -q 'gathered for nothing' gates/index.html || fail "gates: no sentence about traffic"
+expect 0 'index.html' "$engram" report gates --db=b.db --out=gates2
+[ -s gates2/deciles.svg ] || fail "no gates from the file of runs"
+grep -q 'the file of runs keeps their shares alone' gates2/index.html || fail "histograms are not said to be missing"
 expect 0 'text +training' "$engram" list train
 
 [ "$failures" = 0 ] || exit 1

@@ -131,6 +131,10 @@ static void test_other_thread_count_is_told(void **state)
     assert_int_equal(eng_trainer_save(a, PATH, &err), ENG_OK);
     assert_int_equal(eng_trainer_load(b, PATH, &threads, &err), ENG_OK);
     assert_int_equal(threads, 1);
+    threads = -1; /* and is still told after another save */
+    assert_int_equal(eng_trainer_save(b, PATH, &err), ENG_OK);
+    assert_int_equal(eng_trainer_load(b, PATH, &threads, &err), ENG_OK);
+    assert_int_equal(threads, 1);
     assert_true(fabs(run_until(a, 0).last.loss - run_until(b, 0).last.loss) < 0.05);
     eng_trainer_destroy(a);
     eng_trainer_destroy(b);
