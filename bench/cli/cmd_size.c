@@ -56,6 +56,9 @@ static const EngOption g_options[] = {
      .value = "SCHEME,TIER",
      .help = "of rows among holders: all-reduce, all-gather, all-to-all or heads, over a link: "
              "all-gather,nvlink"},
+    {.name = "scales",
+     .value = "TIER",
+     .help = "that holds all scales instead, such as dram with values on nvme: a read less a row"},
     {.name = "ranks", .value = "N", .help = "devices of a replica of the model"},
     {.name = "host-devices", .value = "N", .help = "devices of a host"},
     {.name = "context", .value = "N", .help = "tokens of context that a device holds"},

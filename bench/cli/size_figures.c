@@ -146,7 +146,7 @@ static EngStatus traffic_points(const EngSize *s, const EngSizePath *path, const
         eng_size_value(p, ENG_SIZE_ROWS, r.step.rows);
         rests_on_path(p, path, t);
     }
-    for (int i = 0; i < path->n && !status; i++) {
+    for (int i = 0; i < r.step.gathers[0].n_stages && !status; i++) {
         const EngStage *stage = &r.step.gathers[0].stages[i];
         for (int term = 0; term <= ENG_GATHER_COUNT; term++) {
             double seconds = term < ENG_GATHER_COUNT ? stage->terms[term] : stage->latency;

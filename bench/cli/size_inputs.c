@@ -133,17 +133,24 @@ static EngStatus open_machines(EngSize *s, EngErr *err)
     return status;
 }
 
-/* What the figures of a path are worth; with the link of an exchange, if there is one. */
-static void describe_basis(const EngTier *link, EngSizePath *path)
+/* What the figures of a path are worth; with the link of an exchange and the holder of scales. */
+static void describe_basis(const EngSize *s, EngSizePath *path)
 {
+    const EngTier *tiers[ENG_MAX_STAGES + 2];
+    int n_tiers = path->n;
+    bool on_path = !s->scales || s->scales == s->link;
+    memcpy(tiers, path->tiers, sizeof path->tiers);
+    for (int i = 0; i < path->n; i++) on_path = on_path || path->tiers[i] == s->scales;
+    if (s->link) tiers[n_tiers++] = s->link;
+    if (!on_path) tiers[n_tiers++] = s->scales;
     static const char *const words[ENG_ORIGIN_COUNT] = {"", "specification", "measurement",
                                                         "assumption"};
     size_t n = 0;
     for (int o = ENG_SPEC; o < ENG_ORIGIN_COUNT; o++) {
         bool first = true;
-        for (int i = 0; i < path->n + (link != NULL); i++)
+        for (int i = 0; i < n_tiers; i++)
             for (int f = 0; f < ENG_TIER_RENT; f++) {
-                const EngTier *tier = i < path->n ? path->tiers[i] : link;
+                const EngTier *tier = tiers[i];
                 if ((int)tier->fields[f].origin != o || n >= sizeof path->basis) continue;
                 if (first)
                     n += (size_t)snprintf(path->basis + n, sizeof path->basis - n,
@@ -219,6 +226,24 @@ static EngStatus read_exchange(EngSize *s, EngErr *err)
         return ENG_FAIL(err, ENG_USAGE,
                         "--exchange: each of --shards reads what it holds; leave out --readers");
     return eng_machine_tier(&s->machine, word, &s->link, err);
+}
+
+static EngStatus read_scales(EngSize *s, EngErr *err)
+{
+    const char *text = eng_cli_text(s->cli, "scales");
+    EngPlace place;
+    if (!text) return ENG_OK;
+    EngStatus status = eng_machine_tier(&s->machine, text, &s->scales, err);
+    if (status) return status;
+    if (!eng_tier_place(s->scales, &place))
+        return ENG_FAIL(err, ENG_USAGE, "--scales=%s: nothing lies there", text);
+    if (!eng_row_scale_bytes(s->preset.row_format, s->preset.row_dims))
+        return ENG_FAIL(err, ENG_USAGE, "--scales=%s: rows of %s have none", text, s->preset.name);
+    for (int i = 0; i < s->n_paths; i++)
+        if (s->paths[i].tiers[0] == s->scales)
+            return ENG_FAIL(err, ENG_USAGE, "--scales=%s: with --path=%s they lie there already",
+                            text, s->paths[i].name);
+    return ENG_OK;
 }
 
 /* ---- traffic -----------------------------------------------------------------------------------
@@ -531,7 +556,8 @@ EngStatus eng_size_read(EngSize *s, EngErr *err)
     if (!status) status = read_paths(s, err);
     if (!status) status = read_numbers(s, err);
     if (!status) status = read_exchange(s, err);
-    for (int i = 0; !status && i < s->n_paths; i++) describe_basis(s->link, &s->paths[i]);
+    if (!status) status = read_scales(s, err);
+    for (int i = 0; !status && i < s->n_paths; i++) describe_basis(s, &s->paths[i]);
     if (!status && !n)
         status = ENG_FAIL(err, ENG_USAGE,
                           "--traffic is needed: decode,streams=N,layer=TIME or "

@@ -70,6 +70,7 @@ typedef struct EngSize {
     const char *policy;                               /* "lru", "ways", "admission" */
     EngSharding scheme;                               /* of the exchange */
     const EngTier *link;                              /* NULL: none is planned */
+    const EngTier *scales;                            /* NULL: beside the values */
     double kv_tokens; /* of context that a device holds; 0: not given */
     EngLedgerLine reserves[ENG_SIZE_MAX_RESERVES];
     int n_reserves;

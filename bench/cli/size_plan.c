@@ -45,6 +45,7 @@ EngStatus eng_size_ledger(const EngSize *s, const EngSizePath *path, EngLedger *
         in.kv = s->model.kv;
         in.n_kv = s->model.n_kv;
     }
+    if (s->scales) in.scales_apart = eng_tier_place(s->scales, &in.scales);
     double device = field(s, "hbm", ENG_TIER_CAPACITY);
     in.unified = !device;
     in.capacity[ENG_PLACE_DEVICE] = (uint64_t)device;
@@ -66,10 +67,11 @@ EngStatus eng_size_shape(const EngSize *s, const EngTraffic *t, int ranks, EngSh
         .tokens = t->tokens,
         .columns = address.n_columns,
         .row_dims = s->preset.row_dims,
-        .row_bytes = (double)(eng_row_value_bytes(s->preset.row_format, s->preset.row_dims) +
-                              eng_row_scale_bytes(s->preset.row_format, s->preset.row_dims)),
+        .row_bytes = (double)eng_row_value_bytes(s->preset.row_format, s->preset.row_dims),
         .projected = (int64_t)(s->preset.streams + 1) * s->preset.hidden,
         .unique = t->unique};
+    if (!s->scales) /* else each reader has them */
+        shape->row_bytes += (double)eng_row_scale_bytes(s->preset.row_format, s->preset.row_dims);
     return ENG_OK;
 }
 
@@ -96,6 +98,7 @@ EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTr
     EngStepInput in = {.preset = &s->preset,
                        .format = s->preset.row_format,
                        .n_path = path->n,
+                       .scales = s->scales,
                        .tokens = t->tokens,
                        .unique = t->unique,
                        .hits = t->hits,
@@ -158,8 +161,10 @@ EngStatus eng_size_cost(const EngSize *s, EngSizeResult *r, EngErr *err)
         if (paid && !piece->origin && !byte->origin) continue;
         snprintf(name, sizeof name, "%s%s", tier->name, i ? "" : " for the tables");
         double pieces = ceil(isnan(load.units) ? 1 : load.units) * r->fleet.hosts;
-        double bytes = (double)ledger.total[r->path->place] * r->fleet.hosts;
-        const EngQuantity *price = !s->years ? &none : byte->origin && !i ? byte : piece;
+        EngPlace place = r->path->place;
+        bool holds = eng_tier_place(tier, &place) && byte->origin;
+        double bytes = (double)ledger.total[place] * r->fleet.hosts;
+        const EngQuantity *price = !s->years ? &none : holds ? byte : piece;
         eng_bill_bought(&r->bill, name, price, price == byte ? bytes : pieces,
                         s->years ? s->years : 1, tokens_per_s);
     }
@@ -200,7 +205,7 @@ static void print_inputs(const EngSize *s, EngStr *out)
             const EngTier *tier = &s->machine.tiers[i];
             const EngQuantity *q = &tier->fields[f];
             double unit = f == ENG_TIER_BYTE_PRICE ? 1e9 : 1; /* USD/GB, as it was given */
-            bool used = f >= ENG_TIER_POPULATE_RATE || tier == s->link;
+            bool used = f >= ENG_TIER_POPULATE_RATE || tier == s->link || tier == s->scales;
             for (int p = 0; p < s->n_paths; p++)
                 for (int t = 0; t < s->paths[p].n; t++) used = used || s->paths[p].tiers[t] == tier;
             if (!q->origin || !used) continue;
@@ -231,6 +236,9 @@ static void print_inputs(const EngSize *s, EngStr *out)
                                   : " (--readers not given: one path carries all rows of a step)");
     if (s->shards > 1 && !s->link)
         eng_str_add(out, "  exchange among holders: not given, counted as nothing\n");
+    if (s->scales)
+        eng_str_printf(out, "  scales: all of them in %s, apart from the values\n",
+                       s->scales->name);
     if (!s->hash && !s->issue && !s->scheduling)
         eng_str_add(out, "  hash, issue, scheduling: not given, counted as nothing\n");
     for (int i = 0; i < s->n_paths && !s->interference.fetch && !s->interference.compute; i++) {
@@ -317,6 +325,14 @@ static void print_sharding(const EngSize *s, const EngTraffic *t, EngStr *out)
                    s->link ? "; modelled, no collective was measured" : "");
 }
 
+/* Not of a device, as its memory and links are. */
+static bool of_host(const EngTier *tier)
+{
+    EngPlace place;
+    return !strcmp(tier->name, "nic") ||
+           (eng_tier_place(tier, &place) && place != ENG_PLACE_DEVICE);
+}
+
 static void print_fleet(const EngSizeResult *r, EngStr *out)
 {
     const EngFleet *f = &r->fleet;
@@ -331,6 +347,8 @@ static void print_fleet(const EngSizeResult *r, EngStr *out)
         if (!isnan(load.units)) eng_str_printf(out, ": %.3g of one", load.units);
         if (load.units > 1)
             eng_str_printf(out, "; its replicas share it, so %.0f are needed", ceil(load.units));
+        else if (f->replicas > f->hosts && of_host(r->path->tiers[i]))
+            eng_str_add(out, "; its replicas share it, each is planned as if alone");
         eng_str_add(out, "\n");
     }
     for (int i = 0; i < r->bill.n; i++)

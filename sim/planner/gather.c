@@ -52,7 +52,7 @@ static void count_row(const EngTier *tier, const EngRowLayout *layout, double *r
                     eng_blocks_touched(layout->scale_bytes, layout->scale_stride, granule);
         *bytes = *requests * granule;
     } else {
-        *requests = layout->scale_bytes > 0 ? 2 : 1;
+        *requests = (layout->value_bytes > 0) + (layout->scale_bytes > 0);
         *bytes = layout->value_bytes + layout->scale_bytes;
     }
     *bytes += *requests * tier->fields[ENG_TIER_REQUEST_OVERHEAD].value; /* 0 when not given */
@@ -113,19 +113,31 @@ static EngStatus plan_stage(const EngTier *tier, const EngRowLayout *layout, dou
 EngStatus eng_gather_plan(const EngTier *const *tiers, int n_tiers, const EngRowLayout *layout,
                           double rows, double issue, EngGather *gather, EngErr *err)
 {
-    *gather = (EngGather){.n_stages = n_tiers, .rows = rows, .issue = issue};
+    *gather = (EngGather){.n_stages = n_tiers, .n_path = n_tiers, .rows = rows, .issue = issue};
     if (n_tiers < 1 || n_tiers > ENG_MAX_STAGES)
         return ENG_FAIL(err, ENG_USAGE, "gather: %d tiers, 1 to %d are possible", n_tiers,
                         ENG_MAX_STAGES);
     if (!(rows >= 0) || !(issue >= 0) || isinf(rows) || isinf(issue))
         return ENG_FAIL(err, ENG_USAGE, "gather: %g rows, %g s to issue them", rows, issue);
+    EngRowLayout carried = *layout, values = *layout;
+    if (layout->scales) values.scale_bytes = 0;
+    int joins = 0; /* stage from which on scales come along */
+    while (layout->scales && joins < n_tiers && tiers[joins] != layout->scales) joins++;
+    if (layout->scales && joins == n_tiers) {
+        if (n_tiers == ENG_MAX_STAGES)
+            return ENG_FAIL(err, ENG_USAGE, "gather: %d tiers and scales in another", n_tiers);
+        carried.value_bytes = 0;
+        gather->n_stages = ++n_tiers;
+    }
     for (int i = 0; i < n_tiers; i++) {
-        EngStatus status = plan_stage(tiers[i], layout, rows, &gather->stages[i], err);
+        EngStatus status =
+            plan_stage(i < gather->n_path ? tiers[i] : layout->scales,
+                       i < joins ? &values : &carried, rows, &gather->stages[i], err);
         if (status) return status;
         if (gather->stages[i].time > gather->stages[gather->slowest].time) gather->slowest = i;
     }
     if (rows == 0) return ENG_OK;
     gather->time = issue + gather->stages[gather->slowest].time;
-    for (int i = 0; i < n_tiers; i++) gather->time += gather->stages[i].latency;
+    for (int i = 0; i < gather->n_path; i++) gather->time += gather->stages[i].latency;
     return ENG_OK;
 }

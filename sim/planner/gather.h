@@ -26,6 +26,9 @@ typedef enum EngGatherTerm {
 typedef struct EngRowLayout {
     double value_bytes, value_stride;
     double scale_bytes, scale_stride; /* 0: none, or inside value_bytes */
+    /* Holder of the scales; NULL: beside the values. On the path, tiers before it carry values
+     * only; off it, all do, and it is a stage more. */
+    const EngTier *scales;
 } EngRowLayout;
 
 EngRowLayout eng_row_layout(EngRowFormat format, int row_dims);
@@ -44,7 +47,7 @@ typedef struct EngStage {
 } EngStage;
 
 typedef struct EngGather {
-    int n_stages;
+    int n_stages, n_path; /* n_path: without one of scales that lie elsewhere, read meanwhile */
     EngStage stages[ENG_MAX_STAGES];
     int slowest;
     double rows, issue, time; /* s */

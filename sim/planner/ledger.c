@@ -87,15 +87,18 @@ static EngStatus add_tables(const EngLedgerInput *in, const EngAddress *address,
         if (shards > rows)
             return ENG_FAIL(err, ENG_USAGE, "ledger: %d shards of a table of %" PRIu64 " rows",
                             in->shards, rows);
-        uint64_t held = (rows + shards - 1) / shards, scales = in->scales_everywhere ? rows : held;
+        uint64_t held = (rows + shards - 1) / shards;
+        uint64_t scales = in->scales_everywhere || in->scales_apart ? rows : held;
         uint64_t all[] = {rows, value + scale}, bytes;
         EngStatus status = multiply("table", all, 2, &bytes, err);
         if (!status)
             status = add(ledger, "table values", address->layer_ids[l], in->tables, pinned,
                          (const uint64_t[]){held, value, copies}, 3, err);
         if (!status && scale)
-            status = add(ledger, "table scales", address->layer_ids[l], in->tables, pinned,
-                         (const uint64_t[]){scales, scale, copies}, 3, err);
+            status = add(ledger, "table scales", address->layer_ids[l],
+                         in->scales_apart ? in->scales : in->tables,
+                         in->scales_apart ? in->scales == ENG_PLACE_HOST : pinned,
+                         (const uint64_t[]){scales, scale, in->scales_apart ? 1 : copies}, 3, err);
         if (status) return status;
         ledger->table_bytes += bytes;
     }

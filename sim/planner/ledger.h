@@ -38,11 +38,13 @@ typedef struct EngLedgerInput {
     EngPlace tables;
     int shards;             /* devices, hosts or drives that share each table, by ranges of rows */
     bool scales_everywhere; /* every holder has all scales, so that only values travel */
-    int numa_copies;        /* host: copies on each host; elsewhere 1 */
-    int replicas;           /* instances on a holder that share nothing */
-    bool pinned;            /* host tables */
-    int64_t batch_tokens;   /* the largest batch, for staging */
-    int staging_buffers;    /* of raw rows: 2 to fetch one layer while another is read */
+    bool scales_apart;      /* all of them lie once in `scales` instead */
+    EngPlace scales;
+    int numa_copies;      /* host: copies on each host; elsewhere 1 */
+    int replicas;         /* instances on a holder that share nothing */
+    bool pinned;          /* host tables */
+    int64_t batch_tokens; /* the largest batch, for staging */
+    int staging_buffers;  /* of raw rows: 2 to fetch one layer while another is read */
     const EngTensorShape *weights, *kv; /* kv: of one token of context */
     int n_weights, n_kv;
     int64_t kv_tokens;

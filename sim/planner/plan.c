@@ -30,6 +30,7 @@ EngStatus eng_step_plan(const EngStepInput *in, EngStepPlan *plan, EngErr *err)
 {
     EngAddress address;
     EngRowLayout layout = eng_row_layout(in->format, in->preset->row_dims);
+    layout.scales = in->scales;
     *plan = (EngStepPlan){.hash = in->hash, .exchange = in->exchange};
     EngStatus status = check(in, err);
     if (!status) status = eng_address_build(&in->preset->address, &address, err);
@@ -72,6 +73,10 @@ static void print_stage(const EngGather *gather, int i, EngStr *out)
                            s->terms[t] * US, (EngGatherTerm)t == s->binding ? " (binds)," : ",");
     eng_str_printf(out, " together %.6g us, latency %.6g us%s\n", s->time * US, s->latency * US,
                    s->hard ? "; no knee is known, so near it this is optimistic" : "");
+    if (!eng_tier_has(s->tier, ENG_TIER_GRANULE) && s->requests > 0)
+        eng_str_printf(out,
+                       "      %s: no granule is known, no byte more than asked for is counted\n",
+                       s->tier->name);
 }
 
 static void print_cure(const EngStepPlan *plan, int k, EngStr *out)

@@ -15,7 +15,8 @@ typedef struct EngStepInput {
     EngRowFormat format;
     const EngTier *path[ENG_MAX_STAGES]; /* from the rows to who reads them */
     int n_path;
-    double tokens;       /* of the step; speculation: streams x (drafted + 1) */
+    const EngTier *scales; /* that holds them (EngRowLayout); NULL: beside the values */
+    double tokens;         /* of the step; speculation: streams x (drafted + 1) */
     double unique, hits; /* share of rows left by deduplication; of these, share that caches hold */
     int readers; /* that each take their columns through a path of their own; 0: one takes all */
     const double *layers; /* [n_layers] s of each backbone layer, from measurements or given */

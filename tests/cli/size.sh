@@ -60,6 +60,18 @@ says 'readers: 8, each what it holds; all-gather over nvlink' '192 read by one r
     fail "exchanges are not stored with their times"
 "$engram" size ${shared/$traffic/} >out.txt 2>err.txt || fail "no exchange: $(cat err.txt)"
 says 'exchange among holders: not given, counted as nothing'
+# Bytes in memory have their price wherever on the path it is; a drive that two replicas share is named.
+"$engram" size $drive --machine=h200 --machine=epyc-9005 $assume --path=nvme,dram --scales=dram ${step/800us/800us,rate=10k/s} --ranks=4 --host-devices=8 \
+    --years=4 --assume=nvme.unit_price=1500USD >out.txt 2>err.txt || fail "a price: $(cat err.txt)"
+says '  dram  *0.0000 to 0.0004 USD' 'a host asks nvme .*its replicas share it, each is planned as if alone'
+grep -q 'without: .*dram' out.txt && fail "memory with a price is called unpriced"
+# Scales in memory: 3072 rows are as many pages at 2.5 M/s, not twice as many.
+"$engram" size $drive --machine=epyc-9005 --assume=dram.efficiency=50% --scales=dram $step >out.txt 2>err.txt || fail "scales: $(cat err.txt)"
+says 'scales: all of them in dram' 'layer 1: NOT hidden: fetch 1308.8 us' '^host  *3.072 GB .*table scales (layer 14), pinned' \
+    '^drive  *196.614 GB .*in all' '    dram: 3072 requests' 'rests on: .*dram.bandwidth'
+"$engram" size --machine=rdma-400g --machine=epyc-9005 --path=dram,nic --assume=dram.efficiency=50% --assume=nic.latency=3us $step >out.txt 2>err.txt ||
+    fail "an adapter: $(cat err.txt)"
+says 'nic: no granule is known, no byte more than asked for'
 # A shared memory holds what the device would.
 "$engram" size --machine=gb10 --path=dram --assume=dram.latency=300ns --assume=dram.efficiency=60% \
     ${step/shards=1/shards=4} --ranks=4 >out.txt 2>err.txt || fail "gb10: exit $?: $(cat err.txt)"
@@ -126,6 +138,9 @@ expect 1 'granule is 1e+18, not a whole' "$host $assume --assume=dram.granule=1e
 expect 1 'outstanding is 0.3, not a whole' "$host $assume --assume=dram.outstanding=0.3"
 expect 1 'names dram twice' "$host $assume --path=dram,dram"
 expect 1 'layer is given twice' "$host $assume --traffic=decode,streams=4,layer=1ms,layer=2ms"
+expect 1 'they lie there already' "$host $assume --scales=dram"
+expect 1 'nothing lies there' "$host $assume --scales=pcie"
+expect 1 'rows of engram-demo have none' "$host $assume --model=engram-demo --scales=hbm"
 expect 6 'no such file or model' "$host $assume --weights=none.json"
 sed 's/"source": "[^"]*"/"source": ""/' "$source/sim/machine/presets/rdma-400g.json" >bare.json
 expect 6 'bandwidth: has no source' "--machine=./bare.json --path=nic $step"

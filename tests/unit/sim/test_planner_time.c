@@ -240,6 +240,39 @@ static void test_path_and_terms(void **state)
     assert_near(gather.time, 0, 0, "nothing to gather");
 }
 
+/* Scales in memory: a drive reads a page a row, not two; what they pass afterwards carries both. */
+static void test_scales_elsewhere(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    EngGather gather;
+    EngTier drive = make_tier("nvme"), dram = make_tier("dram"), device = make_tier("hbm");
+    EngTier *all[] = {&drive, &dram, &device};
+    const EngTier *path[] = {&drive, &dram, &device};
+    EngRowLayout layout = eng_row_layout(ENG_ROW_FP8, 256);
+    for (int i = 0; i < LENGTH(all); i++) {
+        set(all[i], ENG_TIER_REQUEST_RATE, 1e6);
+        set(all[i], ENG_TIER_LATENCY, 1e-6);
+        set(all[i], ENG_TIER_GRANULE, i ? 64 : 4096);
+    }
+    assert_int_equal(eng_gather_plan(path, 2, &layout, 1000, 0, &gather, &err), ENG_OK);
+    assert_near(gather.stages[0].requests, 2000, 0, "pages of both");
+    layout.scales = &dram;
+    assert_int_equal(eng_gather_plan(path, 2, &layout, 1000, 0, &gather, &err), ENG_OK);
+    assert_int_equal(gather.n_stages, 2);
+    assert_near(gather.stages[0].requests, 1000, 0, "pages of values");
+    assert_near(gather.stages[1].requests, 5000, 0, "lines of both");
+    layout.scales = &device;
+    assert_int_equal(eng_gather_plan(path, 2, &layout, 1000, 0, &gather, &err), ENG_OK);
+    assert_int_equal(gather.n_stages, 3);
+    assert_near(gather.stages[1].requests, 4000, 0, "lines of values");
+    assert_near(gather.stages[2].requests, 1000, 0, "lines of scales");
+    assert_near(gather.time, 4000 / 1e6 + 2e-6, 1e-12, "scales come meanwhile");
+    EngTier other = dram;
+    layout.scales = &other;
+    assert_int_equal(eng_gather_plan(path, 3, &layout, 1000, 0, &gather, &err), ENG_USAGE);
+}
+
 static void test_gather_refuses(void **state)
 {
     (void)state;
@@ -345,8 +378,9 @@ int main(void)
         cmocka_unit_test(test_knee_of_drives),   cmocka_unit_test(test_knee_held_out),
         cmocka_unit_test(test_knee_laws),        cmocka_unit_test(test_worked_example),
         cmocka_unit_test(test_blocks),           cmocka_unit_test(test_path_and_terms),
-        cmocka_unit_test(test_gather_refuses),   cmocka_unit_test(test_stall_formula),
-        cmocka_unit_test(test_measured_overlap), cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_scales_elsewhere), cmocka_unit_test(test_gather_refuses),
+        cmocka_unit_test(test_stall_formula),    cmocka_unit_test(test_measured_overlap),
+        cmocka_unit_test(test_windows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
