@@ -209,7 +209,8 @@ void eng_stream_tally_take(EngStreamTally *tally, int layer, EngTrainValue what,
     int module = module_at(tally->config, layer);
     if (layer > ENG_GATE_MAX_LAYERS || tally->config->model.streams < 2) return;
     if (what == ENG_TV_STREAMS) take_streams(tally, layer, data, tokens, columns);
-    if (what != ENG_TV_GATE || module < 0 || columns != tally->config->model.streams) return;
+    if (what != ENG_TV_GATE || module < 0 || !eng_train_has_gates(tally->config)) return;
+    if (columns != tally->config->model.streams) return; /* one gate for all */
     tally->n_gates[module] += tokens;
     for (int64_t t = 0; t < tokens; t++)
         for (int a = 0; a < columns; a++) {

@@ -7,7 +7,7 @@ panels = names
 n = words(panels)
 at(p, s, m, value) = strcol('panel') eq p && strcol('series') eq s && strcol('part') eq m ? value : NaN
 unset title
-set multiplot layout 2,n title title_text font ',14' noenhanced margins 0.07,0.83,0.12,0.88 spacing 0.02,0.13
+set multiplot layout 2,n title title_text font ',14' noenhanced margins 0.07,0.8,0.12,0.88 spacing 0.02,0.13
 array what[2] = ['gate', 'score']
 do for [r=1:2] {
     do for [f=1:n] {

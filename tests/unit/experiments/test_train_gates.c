@@ -302,6 +302,35 @@ static void test_look_without_memory(void **state)
     eng_trainer_destroy(trainer);
 }
 
+/* What has no gates is not looked at; one gate on the vector that attention reads is one stream. */
+static void test_arms_without_gates(void **state)
+{
+    (void)state;
+    static const char *const arms[][2] = {{"gate", "off"}, {"fusion", "input"}, {"fusion", "read"}};
+    for (int i = 0; i < 3; i++) {
+        EngPoint point = point_of(&eng_experiment_train, "rung", "tiny", "text", "synthetic", "rho",
+                                  "0.4", "streams", "4", arms[i][0], arms[i][1], NULL);
+        EngTrainResultText out = begin();
+        EngTrainer *trainer;
+        EngArm arm;
+        EngErr err = {0};
+        if (eng_arm_resolve(&point, &arm, &err)) fail_msg("%s", err.text);
+        arm.config.token_map = g_data.map.map;
+        arm.config.vocab_compressed = g_data.map.n_compressed;
+        if (eng_trainer_create(&arm.config, &trainer, &err)) fail_msg("%s", err.text);
+        assert_int_equal(eng_train_has_gates(&arm.config), i == 2);
+        if (eng_train_gates_at(trainer, &g_data, 0, &out, &err)) fail_msg("%s", err.text);
+        if (eng_train_judge_gates(trainer, &g_data, &out, &err)) fail_msg("%s", err.text);
+        assert_int_equal(isfinite(value_of(&out, "gate:mean:1:0", 0)), i == 2);
+        assert_true(isnan(value_of(&out, "gate:mean:1:1", 0)));
+        assert_near(value_of(&out, "stream_cosine:2-3", 0), 1);
+        assert_true(isfinite(value_of(&out, "stream_cosine:2-3", 2)));
+        assert_true(isnan(value_of(&out, "gate_cosine:2-3", 1)));
+        eng_train_result_free(&out);
+        eng_trainer_destroy(trainer);
+    }
+}
+
 /* ---- phrases ---- */
 
 /* 1 2 3 stands six times among noise, 1 1 1 as often as its parts explain: the first is chosen, at
@@ -362,6 +391,7 @@ int main(void)
         cmocka_unit_test(test_shuffled_rows_belong_to_nobody),
         cmocka_unit_test(test_look),
         cmocka_unit_test(test_look_without_memory),
+        cmocka_unit_test(test_arms_without_gates),
         cmocka_unit_test(test_phrases),
     };
     return cmocka_run_group_tests(tests, open_text, close_text);

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "bench/experiments/train_gates.h"
 #include "bench/experiments/train_judge.h"
 #include "bench/experiments/train_sweep.h"
 
@@ -121,14 +122,24 @@ static void test_learns(void **state)
     assert_false(eng_file_exists(path_of("ckpt")));
     /* Every series that reports draw. */
     char *text = result_text();
-    static const char *const series[] = {
-        "\"bits_source:synthetic-2\":[[", "\"train_loss\":[[",
-        "\"loss_source:synthetic-1\":[[", "\"suppressed_source:synthetic-2\":[[",
-        "\"loss_class:word\":[[",         "\"loss_copied\":[[0,",
-        "\"loss_decile\":[[0,",           "\"suppressed_decile\":[[0,",
-        "\"count_decile\":[[0,",          "\"lens\":[[0,",
-        "\"load_share:0\":[[0,",          "\"grad_norm\":[[",
-        "\"outcome\":\"measured\""};
+    static const char *const series[] = {"\"bits_source:synthetic-2\":[[",
+                                         "\"train_loss\":[[",
+                                         "\"loss_source:synthetic-1\":[[",
+                                         "\"suppressed_source:synthetic-2\":[[",
+                                         "\"loss_class:word\":[[",
+                                         "\"loss_copied\":[[0,",
+                                         "\"loss_decile\":[[0,",
+                                         "\"suppressed_decile\":[[0,",
+                                         "\"count_decile\":[[0,",
+                                         "\"lens\":[[0,",
+                                         "\"load_share:0\":[[0,",
+                                         "\"grad_norm\":[[",
+                                         "\"gate:slope:1:0\":[[0,",
+                                         "\"gate_decile:mean:1:0\":[[0,",
+                                         "\"rows_foreign:1\":[[0,",
+                                         "\"gathered_bytes:1\":[[0,",
+                                         "\"name\":\"gate_decile_score:9\"",
+                                         "\"outcome\":\"measured\""};
     for (size_t i = 0; i < sizeof series / sizeof *series; i++)
         if (!strstr(text, series[i])) fail_msg("no %s in %.2000s", series[i], text);
     free(text);
@@ -197,6 +208,38 @@ static void test_resume_is_exact(void **state)
     free(parts);
 }
 
+static void stop_once(const EngTrainRun *run)
+{
+    EngTrainRun stopped = *run;
+    EngErr err = {0};
+    g_stop = 1;
+    stopped.stop = &g_stop;
+    assert_int_equal(eng_train_run(&stopped, &err), ENG_INTERRUPTED);
+}
+
+/* A checkpoint of a build that did not look at gates: the run goes on, and has looks from there. */
+static void test_resume_without_gates(void **state)
+{
+    (void)state;
+    EngPoint point = POINT("rho", "0.4");
+    EngArm arm = arm_of(&point);
+    EngTrainRun run = run_of(&arm);
+    EngErr err = {0};
+    stop_once(&run);
+    assert_true(eng_file_exists(path_of("gates")));
+    unlink(path_of("gates"));
+    if (eng_train_run(&run, &err)) fail_msg("%s", err.text);
+    assert_false(eng_file_exists(path_of("gates")));
+    char *text = result_text();
+    json_t *root = json_loads(text, 0, NULL);
+    const json_t *looks = json_object_get(json_object_get(root, "series"), "gate:mean:1:0");
+    /* 40 steps: 1 % is the first of them, where it was stopped; 0 is gone. */
+    assert_int_equal(json_array_size(looks), ENG_GATE_POINTS - 1);
+    assert_int_equal(json_integer_value(json_array_get(json_array_get(looks, 0), 0)), 1);
+    json_decref(root);
+    free(text);
+}
+
 /* A checkpoint every moment changes nothing either. */
 static void test_checkpoints_change_nothing(void **state)
 {
@@ -214,15 +257,6 @@ static void test_checkpoints_change_nothing(void **state)
     assert_string_equal(whole, often);
     free(whole);
     free(often);
-}
-
-static void stop_once(const EngTrainRun *run)
-{
-    EngTrainRun stopped = *run;
-    EngErr err = {0};
-    g_stop = 1;
-    stopped.stop = &g_stop;
-    assert_int_equal(eng_train_run(&stopped, &err), ENG_INTERRUPTED);
 }
 
 static void test_other_threads_are_recorded(void **state)
@@ -254,6 +288,11 @@ static void test_bad_input(void **state)
     assert_int_equal(eng_file_write(path_of("steps"), "", 0, &err), ENG_OK);
     assert_int_equal(eng_train_run(&run, &err), ENG_BAD_DATA);
     assert_non_null(strstr(err.text, "too few"));
+    fresh(NULL);
+    stop_once(&run);
+    assert_int_equal(eng_file_write(path_of("gates"), "[{", 2, &err), ENG_OK);
+    assert_int_equal(eng_train_run(&run, &err), ENG_BAD_DATA);
+    assert_non_null(strstr(err.text, "gates"));
     assert_int_equal(truncate(path_of("ckpt"), 100), 0);
     assert_int_equal(eng_train_run(&run, &err), ENG_BAD_DATA);
     fresh(NULL);
@@ -328,6 +367,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_learns, fresh, done),
         cmocka_unit_test_setup_teardown(test_groups_add_up, fresh, done),
         cmocka_unit_test_setup_teardown(test_resume_is_exact, fresh, done),
+        cmocka_unit_test_setup_teardown(test_resume_without_gates, fresh, done),
         cmocka_unit_test_setup_teardown(test_checkpoints_change_nothing, fresh, done),
         cmocka_unit_test_setup_teardown(test_other_threads_are_recorded, fresh, done),
         cmocka_unit_test_setup_teardown(test_bad_input, fresh, done),
