@@ -111,6 +111,24 @@ void eng_cli_exit_with(EngCli *cli, int code)
     cli->exit_code = code;
 }
 
+static volatile sig_atomic_t g_interrupted;
+
+static void on_signal(int number)
+{
+    (void)number;
+    g_interrupted = 1;
+}
+
+const volatile sig_atomic_t *eng_cli_watch_signals(void)
+{
+    /* No SA_RESTART: waiting for a worker must end. */
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    return &g_interrupted;
+}
+
 /* ---- help --------------------------------------------------------------------------------------
  */
 

@@ -8,6 +8,7 @@
 #ifndef ENG_BENCH_CLI_H
 #define ENG_BENCH_CLI_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <engram/status.h>
@@ -54,6 +55,10 @@ const char *eng_cli_operand(const EngCli *cli, int i);
 int eng_cli_argc(const EngCli *cli);
 const char *const *eng_cli_argv(const EngCli *cli);
 void eng_cli_exit_with(EngCli *cli, int code);
+/* For verbs that measure for long. From now on SIGINT and SIGTERM set the flag this gives, which
+ * goes into the run's options. A second one of a kind ends the program at once: what that leaves is
+ * what a crash leaves, and resumable. Whoever reads our log may go away; the work goes on. */
+const volatile sig_atomic_t *eng_cli_watch_signals(void);
 
 /* NULL-terminated. */
 extern const EngVerb *const eng_verbs[];

@@ -1,6 +1,5 @@
 /* engram ab: did my change help? The same points with two builds of the kernels, judged. */
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,23 +15,6 @@
 #include "bench/experiments/experiments.h"
 
 #define FILE_ENDING ".sweep"
-
-static volatile sig_atomic_t g_interrupted;
-
-static void on_signal(int number)
-{
-    (void)number;
-    g_interrupted = 1;
-}
-
-static void watch_signals(void)
-{
-    /* No SA_RESTART: waiting for a worker must end. A second signal ends the program at once. */
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
-}
 
 static const EngCatalog g_catalog = {.experiments = &eng_experiments, .kernels = eng_ab_kernels};
 
@@ -212,8 +194,7 @@ static EngStatus run(EngCli *cli, EngErr *err)
                              .fresh = eng_cli_flag(cli, "fresh"),
                              .progress_line = isatty(STDERR_FILENO) == 1,
                              .argv = eng_cli_argv(cli),
-                             .argc = eng_cli_argc(cli),
-                             .interrupted = &g_interrupted};
+                             .argc = eng_cli_argc(cli)};
     EngAbOptions ab_options;
     if (eng_cli_operands(cli) < 2)
         return ENG_FAIL(
@@ -224,7 +205,7 @@ static EngStatus run(EngCli *cli, EngErr *err)
         status = eng_plugin_build(eng_cli_operand(cli, 1), err);
     if (!status) status = eng_ab_open(eng_cli_operand(cli, 0), eng_cli_operand(cli, 1), &ab, err);
     if (!status) status = read_sweep(cli, eng_cli_operand(cli, 2), &sweep, err);
-    watch_signals();
+    options.interrupted = eng_cli_watch_signals();
     if (!status) status = eng_ab_run(ab, sweep, &ab_options, &options, &result, err);
     if (status == ENG_INTERRUPTED && result.run_id[0])
         ENG_FAIL(err, status, "interrupted; the same command goes on where run %.8s stopped",

@@ -2,7 +2,6 @@
  * hold the planner's models against further measurements. */
 #include <glob.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,14 +23,6 @@
 #include "sim/planner/calibration.h"
 
 #define MOST_RUNS 2 /* calibrate, validate */
-
-static volatile sig_atomic_t g_interrupted;
-
-static void on_signal(int number)
-{
-    (void)number;
-    g_interrupted = 1;
-}
 
 typedef struct Calibrate {
     EngCli *cli;
@@ -134,7 +125,6 @@ static void warn_of_load(void)
 
 static EngStatus measure(Calibrate *c, EngErr *err)
 {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
     EngRunOptions options = {.db_path = eng_cli_text(c->cli, "db"),
                              .db = c->db,
                              .data_dir = eng_cli_text(c->cli, "data"),
@@ -142,10 +132,8 @@ static EngStatus measure(Calibrate *c, EngErr *err)
                              .progress_line = isatty(STDERR_FILENO) == 1,
                              .argv = eng_cli_argv(c->cli),
                              .argc = eng_cli_argc(c->cli),
-                             .interrupted = &g_interrupted};
+                             .interrupted = eng_cli_watch_signals()};
     EngStatus status = ENG_OK;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
     warn_of_load();
     for (int i = 0; i < c->n && !status; i++) {
         EngRunResult result = {0};
@@ -411,12 +399,11 @@ const EngVerb eng_verb_calibrate = {
     .name = "calibrate",
     .operands = "",
     .summary = "measure this machine for plans: a machine file, and how far the models are off",
-    .details = "Runs sweeps/calibrate.sweep (resumable: the same command goes on) and fits the "
-               "planner's parameters. Parts\n"
-               "that could not be measured are named and left out of the file; exit code 2 then. "
-               "With --validate, 3 when a\n"
-               "model is beyond its gate. `engram report validation` draws predictions against "
-               "measurements.",
+    .details =
+        "Runs sweeps/calibrate.sweep (resumable: the same command goes on) and fits the planner's\n"
+        "parameters. Parts that could not be measured are named and left out of the file; exit\n"
+        "code 2 then. With --validate, 3 when a model is beyond its gate. `engram report\n"
+        "validation` draws predictions against measurements.",
     .options = g_options,
     .n_options = sizeof g_options / sizeof *g_options,
     .run = run,

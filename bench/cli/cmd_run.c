@@ -1,7 +1,6 @@
 /* engram run: measure a sweep file or an ad-hoc set of points; see sweeps/README.md for the
  * grammar. */
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,27 +20,8 @@
 #define MAX_ASSIGNMENTS ENG_CLI_MAX_ARGS
 #define FULL_TABLE_ROWS 48 /* more points than this are summed up per experiment */
 
-static volatile sig_atomic_t g_interrupted;
-
-static void on_signal(int number)
-{
-    (void)number;
-    g_interrupted = 1;
-}
-
-static void watch_signals(void)
-{
-    /* No SA_RESTART: waiting for a worker must end. A second signal of a kind ends the program at
-     * once; what that leaves is what a crash leaves, and resumable. */
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    /* Whoever read our log may be gone; the measurement goes on. */
-    signal(SIGPIPE, SIG_IGN);
-}
-
-#define TEXT_OF(x) #x
-#define TEXT(x)    TEXT_OF(x)
+#define TEXT_OF(x)      #x
+#define TEXT(x)         TEXT_OF(x)
 
 static EngStatus read_sweep(EngCli *cli, const char *what, EngSweep **sweep, EngErr *err)
 {
@@ -302,12 +282,11 @@ static EngStatus run_sweeps(EngCli *cli, EngSweep *const *sweeps, int n, EngErr 
                              .progress_line = isatty(STDERR_FILENO) == 1,
                              .argv = eng_cli_argv(cli),
                              .argc = eng_cli_argc(cli),
-                             .interrupted = &g_interrupted};
+                             .interrupted = eng_cli_watch_signals()};
     int empty = 0, bad = 0, lacking = 0; /* runs without a point, with failures, for a device */
     EngTracer *tracer = eng_point_tracer_create(eng_cli_argv(cli), ENG_VERSION);
     if (!tracer) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a tracer");
     options.tracer = tracer;
-    watch_signals();
     EngStatus status = eng_db_open(options.db_path, ENG_DB_RUN, &options.db, err);
     for (int i = 0; i < n && !status; i++) {
         EngRunResult result = {0};

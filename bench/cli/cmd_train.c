@@ -1,7 +1,6 @@
 /* engram train: runs of a sweep of experiment `train`, several side by side, resumable, each
  * written into a CSV file that is committed. */
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,14 +12,6 @@
 #include "bench/core/db.h"
 #include "bench/core/runner.h"
 #include "bench/experiments/train_sweep.h"
-
-static volatile sig_atomic_t g_interrupted;
-
-static void on_signal(int number)
-{
-    (void)number;
-    g_interrupted = 1;
-}
 
 static EngStatus read_sweep(EngCli *cli, const char *what, EngSweep **sweep, EngErr *err)
 {
@@ -114,7 +105,7 @@ static EngStatus train(EngCli *cli, const EngSweep *sweep, EngTrainSweep *runs, 
                              .data_dir = eng_cli_text(cli, "data"),
                              .argv = eng_cli_argv(cli),
                              .argc = eng_cli_argc(cli),
-                             .interrupted = &g_interrupted,
+                             .interrupted = eng_cli_watch_signals(),
                              .hooks = eng_train_sweep_hooks(runs)};
     EngStatus status = eng_run_sweep(sweep, &options, &result, err);
     if (status == ENG_INTERRUPTED)
@@ -125,7 +116,6 @@ static EngStatus train(EngCli *cli, const EngSweep *sweep, EngTrainSweep *runs, 
 
 static EngStatus run(EngCli *cli, EngErr *err)
 {
-    struct sigaction action = {.sa_handler = on_signal};
     EngSweep *sweep = NULL;
     EngTrainSweep *runs = NULL;
     EngStr folder = {0};
@@ -148,9 +138,7 @@ static EngStatus run(EngCli *cli, EngErr *err)
                                     .recorded = eng_cli_flag(cli, "recorded"),
                                     .progress_line = isatty(STDERR_FILENO) == 1,
                                     .checkpoint_ns = minutes * 60000000000,
-                                    .interrupted = &g_interrupted};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+                                    .interrupted = eng_cli_watch_signals()};
     status = eng_str_status(&folder, err);
     if (!status) status = eng_train_sweep_create(&options, &runs, err);
     if (!status)

@@ -1,7 +1,6 @@
 /* engram tune: search the fastest variant and settings of an experiment at one shape. */
 #include <math.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,14 +15,6 @@
 #include "bench/experiments/experiments.h"
 
 #define LABEL_BYTES 256
-
-static volatile sig_atomic_t g_interrupted;
-
-static void on_signal(int number)
-{
-    (void)number;
-    g_interrupted = 1;
-}
 
 static int usable_cpus(void)
 {
@@ -291,13 +282,10 @@ static EngStatus run(EngCli *cli, EngErr *err)
                                       .progress_line = isatty(STDERR_FILENO) == 1,
                                       .argv = eng_cli_argv(cli),
                                       .argc = eng_cli_argc(cli),
-                                      .interrupted = &g_interrupted},
+                                      .interrupted = eng_cli_watch_signals()},
                               .fresh = eng_cli_flag(cli, "fresh"),
                               .budget_s = budget_s,
                               .report = report_stage};
-    struct sigaction action = {.sa_handler = on_signal}; /* no SA_RESTART: waits must end */
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
     status = eng_tune_run(space, &options, &result, err);
     if (status == ENG_INTERRUPTED)
         ENG_FAIL(err, ENG_INTERRUPTED, "interrupted; the same command goes on where it stopped");
