@@ -117,13 +117,9 @@ EngStatus eng_size_hits(const EngSizeCorpus *corpus, const char *policy, int64_t
 
 EngStatus eng_size_ledger(const EngSize *size, const EngSizePath *path, EngLedger *ledger,
                           EngErr *err);
-/* rows scaled by nothing: of one path and traffic. */
+/* Step, fleet and bill of one path and traffic. */
 EngStatus eng_size_result(const EngSize *size, const EngSizePath *path, const EngTraffic *traffic,
                           EngSizeResult *result, EngErr *err);
-/* Of the tables on one host or drive; rates that are not known are NAN in *startup. */
-EngStatus eng_size_startup(const EngSize *size, const EngSizePath *path, const EngLedger *ledger,
-                           EngStartup *startup, EngErr *err);
-EngStatus eng_size_cost(const EngSize *size, EngSizeResult *result, EngErr *err);
 /* All of it as text. */
 EngStatus eng_size_print(const EngSize *size, EngStr *out, EngErr *err);
 

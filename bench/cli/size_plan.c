@@ -91,6 +91,41 @@ static EngSlowdowns beside(const EngSizePath *path)
     return (EngSlowdowns){f[ENG_TIER_FETCH_SLOWDOWN].value, f[ENG_TIER_COMPUTE_SLOWDOWN].value};
 }
 
+static EngStatus cost(const EngSize *s, EngSizeResult *r, EngErr *err)
+{
+    static const EngQuantity none = {0};
+    const EngQuantity *rent = &none;
+    EngLedger ledger;
+    double tokens_per_s = r->traffic->rate;
+    EngStatus status = eng_size_ledger(s, r->path, &ledger, err);
+    if (status) return status;
+    r->bill = (EngBill){0};
+    for (int i = 0; i < s->machine.n_tiers; i++)
+        if (s->machine.tiers[i].fields[ENG_TIER_RENT].origin)
+            rent = &s->machine.tiers[i].fields[ENG_TIER_RENT];
+    eng_bill_rent(&r->bill, "devices", rent, r->fleet.devices, tokens_per_s);
+    for (int i = 0; i < r->path->n; i++) {
+        const EngTier *tier = r->path->tiers[i];
+        const EngQuantity *piece = &tier->fields[ENG_TIER_UNIT_PRICE];
+        const EngQuantity *byte = &tier->fields[ENG_TIER_BYTE_PRICE];
+        EngLoad load = eng_fleet_load(&r->fleet, r->traffic->yield, &r->step, i);
+        char name[48];
+        /* Memory that comes with a rented device is paid with it, and a link with its ends. */
+        bool paid = !strcmp(tier->name, "hbm") || !strcmp(tier->name, "pcie") ||
+                    !strcmp(tier->name, "c2c") || !strcmp(tier->name, "nvlink");
+        if (paid && !piece->origin && !byte->origin) continue;
+        snprintf(name, sizeof name, "%s%s", tier->name, i ? "" : " for the tables");
+        double pieces = ceil(isnan(load.units) ? 1 : load.units) * r->fleet.hosts;
+        EngPlace place = r->path->place;
+        bool holds = eng_tier_place(tier, &place) && byte->origin;
+        double bytes = (double)ledger.total[place] * r->fleet.hosts;
+        const EngQuantity *price = !s->years ? &none : holds ? byte : piece;
+        eng_bill_bought(&r->bill, name, price, price == byte ? bytes : pieces,
+                        s->years ? s->years : 1, tokens_per_s);
+    }
+    return ENG_OK;
+}
+
 EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTraffic *t,
                           EngSizeResult *r, EngErr *err)
 {
@@ -130,49 +165,12 @@ EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTr
                                               : s->shards};
     status = eng_fleet_plan(&fleet, &r->fleet, err);
     r->has_fleet = !status;
-    return status ? status : eng_size_cost(s, r, err);
+    return status ? status : cost(s, r, err);
 }
 
-/* ---- cost --------------------------------------------------------------------------------------
- */
-
-EngStatus eng_size_cost(const EngSize *s, EngSizeResult *r, EngErr *err)
-{
-    static const EngQuantity none = {0};
-    const EngQuantity *rent = &none;
-    EngLedger ledger;
-    double tokens_per_s = r->traffic->rate;
-    EngStatus status = eng_size_ledger(s, r->path, &ledger, err);
-    if (status) return status;
-    r->bill = (EngBill){0};
-    for (int i = 0; i < s->machine.n_tiers; i++)
-        if (s->machine.tiers[i].fields[ENG_TIER_RENT].origin)
-            rent = &s->machine.tiers[i].fields[ENG_TIER_RENT];
-    eng_bill_rent(&r->bill, "devices", rent, r->fleet.devices, tokens_per_s);
-    for (int i = 0; i < r->path->n; i++) {
-        const EngTier *tier = r->path->tiers[i];
-        const EngQuantity *piece = &tier->fields[ENG_TIER_UNIT_PRICE];
-        const EngQuantity *byte = &tier->fields[ENG_TIER_BYTE_PRICE];
-        EngLoad load = eng_fleet_load(&r->fleet, r->traffic->yield, &r->step, i);
-        char name[48];
-        /* Memory that comes with a rented device is paid with it, and a link with its ends. */
-        bool paid = !strcmp(tier->name, "hbm") || !strcmp(tier->name, "pcie") ||
-                    !strcmp(tier->name, "c2c") || !strcmp(tier->name, "nvlink");
-        if (paid && !piece->origin && !byte->origin) continue;
-        snprintf(name, sizeof name, "%s%s", tier->name, i ? "" : " for the tables");
-        double pieces = ceil(isnan(load.units) ? 1 : load.units) * r->fleet.hosts;
-        EngPlace place = r->path->place;
-        bool holds = eng_tier_place(tier, &place) && byte->origin;
-        double bytes = (double)ledger.total[place] * r->fleet.hosts;
-        const EngQuantity *price = !s->years ? &none : holds ? byte : piece;
-        eng_bill_bought(&r->bill, name, price, price == byte ? bytes : pieces,
-                        s->years ? s->years : 1, tokens_per_s);
-    }
-    return ENG_OK;
-}
-
-EngStatus eng_size_startup(const EngSize *s, const EngSizePath *path, const EngLedger *ledger,
-                           EngStartup *startup, EngErr *err)
+/* Of the tables on one host or drive; rates that are not known are NAN in *startup. */
+static EngStatus startup_of(const EngSize *s, const EngSizePath *path, const EngLedger *ledger,
+                            EngStartup *startup, EngErr *err)
 {
     double bytes = 0, pinned = 0;
     for (int i = 0; i < ledger->n; i++)
@@ -274,7 +272,7 @@ static EngStatus print_place(const EngSize *s, const EngSizePath *path, EngStr *
     EngLedger ledger;
     EngStartup start;
     EngStatus status = eng_size_ledger(s, path, &ledger, err);
-    if (!status) status = eng_size_startup(s, path, &ledger, &start, err);
+    if (!status) status = startup_of(s, path, &ledger, &start, err);
     if (status) return status;
     eng_str_printf(out, "\n== path %s\n\nbytes, of the fullest %s of %d\n", path->name,
                    path->place == ENG_PLACE_DEVICE ? "device"
