@@ -2,7 +2,6 @@
 #include "sim/machine/machine.h"
 
 #include <ctype.h>
-#include <jansson.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "sim/machine/json.h"
 
 extern const EngEmbedded eng_embedded_machines[];
 
@@ -98,8 +98,10 @@ typedef struct Reader {
 
 #define WRONG(reader, ...) wrong(reader, ENG_FAIL((reader)->err, ENG_BAD_DATA, __VA_ARGS__))
 
+/* Says where, of an error that has been set. */
 static EngStatus wrong(const Reader *reader, EngStatus status)
 {
+    if (!status) return ENG_OK;
     if (reader->err) reader->err->status = status; /* units are a usage error only in options */
     if (reader->field)
         eng_err_prefix(reader->err, "machine %s: %s.%s", reader->machine, reader->tier,
@@ -109,16 +111,6 @@ static EngStatus wrong(const Reader *reader, EngStatus status)
     else
         eng_err_prefix(reader->err, "machine %s", reader->machine);
     return status;
-}
-
-static EngStatus get_text(const Reader *reader, const json_t *object, const char *key, char *out,
-                          size_t size)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    if (!text || !*text) return WRONG(reader, "has no %s", key);
-    if (strlen(text) >= size) return WRONG(reader, "%s is longer than %zu", key, size - 1);
-    memcpy(out, text, strlen(text) + 1);
-    return ENG_OK;
 }
 
 static bool is_price(EngDimension dimension)
@@ -149,26 +141,17 @@ static EngStatus read_number(const Reader *reader, const json_t *object, EngDime
 static EngStatus read_quantity(const Reader *reader, const json_t *object, EngDimension dimension,
                                EngQuantity *quantity)
 {
-    char unit[16], kind[16];
+    char unit[16];
     double factor;
-    EngStatus status = get_text(reader, object, "unit", unit, sizeof unit);
-    if (!status) status = get_text(reader, object, "kind", kind, sizeof kind);
-    if (!status) status = get_text(reader, object, "date", quantity->date, sizeof quantity->date);
-    if (!status)
-        status = get_text(reader, object, "source", quantity->source, sizeof quantity->source);
-    if (status) return status;
+    EngStatus status = eng_json_text(object, "unit", unit, sizeof unit, reader->err);
+    if (!status) status = eng_json_origin(object, quantity, reader->err);
+    if (status) return wrong(reader, status);
     if (eng_quantity_unit(unit, dimension, &factor, reader->err))
         return wrong(reader, ENG_BAD_DATA);
     status = read_number(reader, object, dimension, factor, quantity);
     if (status) return status;
     if (json_object_size(object) != (is_price(dimension) ? 6 : 5))
         return WRONG(reader, "has other keys than value, unit, kind, date and source");
-    quantity->origin = !strcmp(kind, "spec")       ? ENG_SPEC
-                       : !strcmp(kind, "measured") ? ENG_MEASURED
-                                                   : ENG_UNKNOWN;
-    if (!quantity->origin) return WRONG(reader, "kind \"%s\" is neither spec nor measured", kind);
-    if (!eng_date_valid(quantity->date))
-        return WRONG(reader, "date \"%s\" is not YYYY-MM-DD", quantity->date);
     return ENG_OK;
 }
 
@@ -223,7 +206,8 @@ static EngStatus read_machine(Reader *reader, const json_t *root, EngMachineMode
 {
     const char *key;
     json_t *value, *tiers = json_object_get(root, "tiers");
-    EngStatus status = get_text(reader, root, "summary", machine->summary, sizeof machine->summary);
+    EngStatus status = wrong(reader, eng_json_text(root, "summary", machine->summary,
+                                                   sizeof machine->summary, reader->err));
     if (status) return status;
     if (json_object_size(root) != 2 || !json_object_size(tiers))
         return WRONG(reader, "is not a summary and tiers");

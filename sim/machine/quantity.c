@@ -86,10 +86,3 @@ const char *eng_origin_name(EngOrigin origin)
     static const char *const names[ENG_ORIGIN_COUNT] = {"unknown", "spec", "measured", "assumed"};
     return (unsigned)origin < ENG_ORIGIN_COUNT ? names[origin] : "unknown";
 }
-
-bool eng_date_valid(const char *text)
-{
-    int year, month, day, n = 0;
-    return strlen(text) == 10 && sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &n) == 3 &&
-           n == 10 && year >= 2000 && month >= 1 && month <= 12 && day >= 1 && day <= 31;
-}

@@ -45,6 +45,5 @@ typedef struct EngQuantity {
 EngStatus eng_quantity_parse(const char *text, EngDimension dimension, double *value, EngErr *err);
 EngStatus eng_quantity_unit(const char *unit, EngDimension dimension, double *factor, EngErr *err);
 const char *eng_origin_name(EngOrigin origin);
-bool eng_date_valid(const char *text); /* YYYY-MM-DD */
 
 #endif

@@ -1,7 +1,6 @@
 /* Models by the shapes of their tensors; see model.h. */
 #include "sim/planner/model.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "base/embedded.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "sim/machine/json.h"
 
 extern const EngEmbedded eng_embedded_models[];
 
@@ -19,38 +19,14 @@ typedef struct Reader {
 
 #define WRONG(reader, ...) wrong(reader, ENG_FAIL((reader)->err, ENG_BAD_DATA, __VA_ARGS__))
 
+/* Says where, of an error that has been set. */
 static EngStatus wrong(const Reader *reader, EngStatus status)
 {
+    if (!status) return ENG_OK;
     if (reader->err) reader->err->status = status;
     eng_err_prefix(reader->err, "model %s%s%s", reader->model, reader->tensor ? ": " : "",
                    reader->tensor ? reader->tensor : "");
     return status;
-}
-
-static EngStatus get_text(const Reader *reader, const json_t *object, const char *key, char *out,
-                          size_t size)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    if (!text || !*text) return WRONG(reader, "has no %s", key);
-    if (strlen(text) >= size) return WRONG(reader, "%s is longer than %zu", key, size - 1);
-    memcpy(out, text, strlen(text) + 1);
-    return ENG_OK;
-}
-
-static EngStatus read_origin(const Reader *reader, const json_t *object, EngQuantity *from)
-{
-    char kind[16];
-    EngStatus status = get_text(reader, object, "kind", kind, sizeof kind);
-    if (!status) status = get_text(reader, object, "date", from->date, sizeof from->date);
-    if (!status) status = get_text(reader, object, "source", from->source, sizeof from->source);
-    if (status) return status;
-    from->origin = !strcmp(kind, "spec")       ? ENG_SPEC
-                   : !strcmp(kind, "measured") ? ENG_MEASURED
-                                               : ENG_UNKNOWN;
-    if (!from->origin) return WRONG(reader, "kind \"%s\" is neither spec nor measured", kind);
-    if (!eng_date_valid(from->date))
-        return WRONG(reader, "date \"%s\" is not YYYY-MM-DD", from->date);
-    return ENG_OK;
 }
 
 static EngStatus check_keys(const Reader *reader, const json_t *object, const char *const *known)
@@ -71,7 +47,8 @@ static EngStatus read_tensor(Reader *reader, const json_t *object, const EngQuan
 {
     static const char *const keys[] = {"name", "bits", "dims",   "count", "split",
                                        "kind", "date", "source", NULL};
-    EngStatus status = get_text(reader, object, "name", info->name, sizeof info->name);
+    EngStatus status =
+        wrong(reader, eng_json_text(object, "name", info->name, sizeof info->name, reader->err));
     if (status) return status;
     reader->tensor = info->name;
     status = check_keys(reader, object, keys);
@@ -89,7 +66,8 @@ static EngStatus read_tensor(Reader *reader, const json_t *object, const EngQuan
     info->from = *whole;
     bool own = json_object_get(object, "source") || json_object_get(object, "kind") ||
                json_object_get(object, "date");
-    if (own || !whole->origin) status = read_origin(reader, object, &info->from);
+    if (own || !whole->origin)
+        status = wrong(reader, eng_json_origin(object, &info->from, reader->err));
     uint64_t bytes;
     if (!status && eng_tensor_bytes(shape, &bytes, reader->err)) return wrong(reader, ENG_BAD_DATA);
     reader->tensor = NULL;
@@ -118,8 +96,11 @@ static EngStatus read_model(Reader *reader, const json_t *root, EngModel *model)
     EngQuantity whole = {0};
     const json_t *checkpoint = json_object_get(root, "checkpoint");
     EngStatus status = check_keys(reader, root, keys);
-    if (!status) status = get_text(reader, root, "summary", model->summary, sizeof model->summary);
-    if (!status && json_object_get(root, "source")) status = read_origin(reader, root, &whole);
+    if (!status)
+        status = wrong(reader, eng_json_text(root, "summary", model->summary, sizeof model->summary,
+                                             reader->err));
+    if (!status && json_object_get(root, "source"))
+        status = wrong(reader, eng_json_origin(root, &whole, reader->err));
     if (!status)
         status = read_list(reader, json_object_get(root, "weights"), "weights", &whole,
                            model->weights, model->weight_info, &model->n_weights);
@@ -130,9 +111,9 @@ static EngStatus read_model(Reader *reader, const json_t *root, EngModel *model)
     char unit[16];
     double factor;
     reader->tensor = "checkpoint";
-    status = read_origin(reader, checkpoint, &model->checkpoint);
-    if (!status) status = get_text(reader, checkpoint, "unit", unit, sizeof unit);
-    if (status) return status;
+    status = eng_json_origin(checkpoint, &model->checkpoint, reader->err);
+    if (!status) status = eng_json_text(checkpoint, "unit", unit, sizeof unit, reader->err);
+    if (status) return wrong(reader, status);
     if (eng_quantity_unit(unit, ENG_DIM_BYTES, &factor, reader->err))
         return wrong(reader, ENG_BAD_DATA);
     model->checkpoint.value = json_number_value(json_object_get(checkpoint, "value")) * factor;
