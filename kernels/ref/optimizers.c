@@ -101,7 +101,8 @@ static void multiply(const double *a, const double *b, double *c, size_t m, size
         }
 }
 
-bool eng_ref_orthogonalise(double *x, int rows, int cols, int steps)
+/* The Newton-Schulz iteration: x [rows, cols] in place. False: no memory. */
+static bool orthogonalise(double *x, int rows, int cols, int steps)
 {
     const double a = 3.4445, b = -4.7750, c = 2.0315;
     size_t m = (size_t)rows, n = (size_t)cols;
@@ -137,7 +138,7 @@ bool eng_ref_muon(const EngMuonProblem *problem, double *w, const double *grad, 
             buffer[at + i] = momentum * buffer[at + i] + grad[at + i];
             x[i] = momentum * buffer[at + i] + grad[at + i];
         }
-        ok = eng_ref_orthogonalise(x, problem->rows, problem->cols, problem->ns_steps);
+        ok = orthogonalise(x, problem->rows, problem->cols, problem->ns_steps);
         for (size_t i = 0; ok && i < n; i++) {
             w[at + i] = w[at + i] * (1 - rate * problem->decay) - step * x[i];
             if (errors) errors[at + i] = step * grown + 4 * U * fabs(w[at + i]);

@@ -21,7 +21,5 @@ void eng_ref_sparse_adam(const EngSparseAdamProblem *problem, double *w, const i
  * singular value grows by 3.4445 in each step. */
 bool eng_ref_muon(const EngMuonProblem *problem, double *w, const double *grad, double *buffer,
                   double rate, double *errors);
-/* The Newton-Schulz iteration alone: x [rows, cols] in place. False: no memory. */
-bool eng_ref_orthogonalise(double *x, int rows, int cols, int steps);
 
 #endif

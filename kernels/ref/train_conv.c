@@ -8,8 +8,9 @@
 
 #define U 0x1p-24 /* unit roundoff of f32 */
 
-void eng_ref_sequence_of(const int64_t *starts, int64_t n_seqs, int64_t tokens, int64_t t,
-                         int64_t *first, int64_t *end)
+/* First token of the sequence that token t is in, and the first behind it. */
+static void sequence_of(const int64_t *starts, int64_t n_seqs, int64_t tokens, int64_t t,
+                        int64_t *first, int64_t *end)
 {
     *first = 0;
     *end = tokens;
@@ -47,7 +48,7 @@ static double convolve(const EngTrainConvProblem *problem, const EngRefConvInput
 {
     int64_t first, end;
     double sum = 0;
-    eng_ref_sequence_of(inputs->starts, inputs->n_seqs, problem->tokens, t, &first, &end);
+    sequence_of(inputs->starts, inputs->n_seqs, problem->tokens, t, &first, &end);
     *abs_sum = 0;
     for (int tap = 0; tap < problem->kernel; tap++) {
         int64_t at = t - (int64_t)(problem->kernel - 1 - tap) * problem->dilation;
@@ -111,7 +112,7 @@ static void back_taps(const Pass *p, const double *d_out)
     size_t width = width_of(problem);
     for (int64_t t = 0; t < problem->tokens; t++) {
         int64_t first, end;
-        eng_ref_sequence_of(p->inputs->starts, p->inputs->n_seqs, problem->tokens, t, &first, &end);
+        sequence_of(p->inputs->starts, p->inputs->n_seqs, problem->tokens, t, &first, &end);
         for (size_t c = 0; c < width; c++) {
             size_t at = (size_t)t * width + c;
             double abs_sum, z = convolve(problem, p->inputs, t, c, &abs_sum);
@@ -142,7 +143,7 @@ static double back_normalised(const Pass *p, int64_t t, size_t c, double *error)
     size_t width = width_of(problem);
     int64_t first, end;
     double sum = 0;
-    eng_ref_sequence_of(p->inputs->starts, p->inputs->n_seqs, problem->tokens, t, &first, &end);
+    sequence_of(p->inputs->starts, p->inputs->n_seqs, problem->tokens, t, &first, &end);
     *error = 0;
     for (int tap = 0; tap < problem->kernel; tap++) {
         int64_t reader = t + (int64_t)(problem->kernel - 1 - tap) * problem->dilation;

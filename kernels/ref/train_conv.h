@@ -13,10 +13,6 @@ typedef struct EngRefConvInputs {
     int64_t n_seqs;
 } EngRefConvInputs;
 
-/* First token of the sequence that token t is in, and the first behind it. */
-void eng_ref_sequence_of(const int64_t *starts, int64_t n_seqs, int64_t tokens, int64_t t,
-                         int64_t *first, int64_t *end);
-
 /* out [tokens, streams, hidden]; errors of that shape, or NULL. */
 void eng_ref_train_conv(const EngTrainConvProblem *problem, const EngRefConvInputs *inputs,
                         double *out, double *errors);
