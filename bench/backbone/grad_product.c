@@ -117,12 +117,9 @@ EngStatus eng_denses_create(EngDtype dtype, int64_t most, const int64_t rows[ENG
     *denses = made;
     if (status || dtype != ENG_BF16) return status;
     memcpy(made->rows, rows, sizeof made->rows);
-    if ((dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) != dnnl_cpu_isa_avx512_core)
-        return ENG_FAIL(err, ENG_UNSUPPORTED,
-                        "oneDNN %d.%d offers bf16 products only with AVX-512, which this processor "
-                        "lacks",
-                        DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR);
-    status = eng_alloc_or((void **)&made->a, (size_t)most, sizeof *made->a, "products", err);
+    status = eng_onednn_bf16(err);
+    if (!status)
+        status = eng_alloc_or((void **)&made->a, (size_t)most, sizeof *made->a, "products", err);
     if (!status)
         status = eng_alloc_or((void **)&made->b, (size_t)most, sizeof *made->b, "products", err);
     if (!status) status = eng_onednn_engine(&made->engine, err);

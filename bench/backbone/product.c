@@ -35,11 +35,7 @@ EngStatus eng_products_create(EngDtype dtype, int64_t max_rows, int64_t max_inpu
     if (status) return status;
     made->dtype = dtype;
     if (dtype != ENG_BF16) return ENG_OK;
-    if ((dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) != dnnl_cpu_isa_avx512_core)
-        status = ENG_FAIL(err, ENG_UNSUPPORTED,
-                          "oneDNN %d.%d offers bf16 products only with AVX-512, which this "
-                          "processor lacks",
-                          DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR);
+    status = eng_onednn_bf16(err);
     if (!status)
         status = eng_alloc_or((void **)&made->rounded, (size_t)max_rows,
                               (size_t)max_inputs * sizeof *made->rounded, "rounded inputs", err);
