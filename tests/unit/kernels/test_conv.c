@@ -85,7 +85,7 @@ static void test_shapes(void **state)
 {
     static const int64_t tokens[] = {0, 1, 2, 8, 9, 10, 23};
     int n;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_CONV, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_CONV, &n);
     (void)state;
     assert_true(n >= 1);
     for (int k = 0; k < n; k++) {
@@ -160,7 +160,7 @@ static void check_pieces(const EngKernel *kernel, const int64_t *sizes, int n_si
 static void test_prefill_equals_decode(void **state)
 {
     int n;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_CONV, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_CONV, &n);
     (void)state;
     for (int k = 0; k < n; k++) {
         check_pieces(kernels[k], (int64_t[]){1}, 1);

@@ -118,7 +118,7 @@ static void check(EngRowFormat format, int dims, int columns, int64_t tokens, in
                   int threads)
 {
     int n_kernels, ran = 0;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_LOOKUP, &n_kernels);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_LOOKUP, &n_kernels);
     Data d = make_data(format, dims, columns, tokens, n, out, threads);
     size_t size = eng_dtype_bytes(out, 1), count = (size_t)tokens * (size_t)n;
     double *want = calloc(count + 1, sizeof *want), *sums = calloc(count + 1, sizeof *sums);
@@ -210,7 +210,7 @@ static void test_nan_rows(void **state)
     enum { TOKENS = 13, N = 32, COLUMNS = 3, DIMS = 32 };
     static float out[TOKENS * N];
     int n;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_LOOKUP, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_LOOKUP, &n);
     (void)state;
     for (int k = 0; k < n; k++) {
         Data d = make_data(ENG_ROW_FP8, DIMS, COLUMNS, TOKENS, N, ENG_F32, 2);
@@ -231,7 +231,7 @@ static void test_full_layer_file(void **state)
     enum { N = 32, DIMS = FULL_LAYER_DIMS, TOKENS = FULL_LAYER_KNOWN };
     static uint8_t w[N * DIMS], w_scales[DIMS / 32];
     int n;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_LOOKUP, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_LOOKUP, &n);
     (void)state;
     EngTable table = map_full_layer();
     for (int i = 0; i < N; i++) w[i * DIMS + i] = 0x38; /* 1 */
@@ -255,7 +255,7 @@ static void test_extreme_words(void **state)
     enum { TOKENS = 3, N = 32, COLUMNS = 2, DIMS = 32 };
     static float out[TOKENS * N];
     int n;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_LOOKUP, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_LOOKUP, &n);
     (void)state;
     for (int k = 0; k < n; k++) {
         if (kernels[k]->roof) continue; /* a library's bf16 products flush subnormals */
@@ -306,7 +306,7 @@ static void test_threads(void **state)
     enum { N = 96, MOST = 67 };
     static float one[MOST * N], other[MOST * N];
     int n;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_LOOKUP, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_LOOKUP, &n);
     (void)state;
     for (int k = 0; k < n; k++)
         for (int i = 0; i < LENGTH_OF(tokens); i++) {
@@ -359,7 +359,7 @@ static void test_refusals(void **state)
 static void test_by_hand(void **state)
 {
     int n;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_LOOKUP, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_LOOKUP, &n);
     uint8_t values[3 * 32] = {0}, scales[3] = {127, 127, 126}, w[32 * 64] = {0},
                        w_scales[2] = {127, 128};
     int64_t ids[2] = {0, 2};

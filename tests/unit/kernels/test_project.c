@@ -92,7 +92,7 @@ static void check(const EngKernel *kernel, EngDtype x, EngDtype w, EngDtype out,
 static void for_checked(void (*body)(const EngKernel *kernel))
 {
     int n, checked = 0;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_PROJECT, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_PROJECT, &n);
     for (int i = 0; i < n; i++) {
         if (!kernels[i]->checked) continue;
         body(kernels[i]);
@@ -139,7 +139,7 @@ static void test_oracle_element(void **state)
 static void test_tile_of_a_scale(void **state)
 {
     int n;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_PROJECT, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_PROJECT, &n);
     uint8_t w[64 * 64] = {0}, w_scales[4] = {127, 128, 129, 130}, x[64] = {0},
                    x_scales[2] = {127, 126};
     (void)state;
@@ -163,7 +163,7 @@ static void test_tile_of_a_scale(void **state)
 static void test_threads_and_batch(void **state)
 {
     int n;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_PROJECT, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_PROJECT, &n);
     enum { M = 67, N = 96, K = 544 };
     static float one[M * N], other[M * N], row[N];
     (void)state;
@@ -283,7 +283,7 @@ static void test_layouts_apart(void **state)
     static const int64_t tokens[] = {1, 64, 300};
     static float out[300 * 96];
     int n;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_PROJECT, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_PROJECT, &n);
     Data d = make_data(ENG_FP8, ENG_FP8, ENG_F32, 300, 96, 128, 2);
     (void)state;
     for (int i = 0; i < LENGTH_OF(tokens); i++) {
@@ -300,7 +300,7 @@ static void test_layouts_apart(void **state)
 static void test_no_memory(void **state)
 {
     int n;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_PROJECT, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_PROJECT, &n);
     Data d = make_data(ENG_FP8, ENG_FP8, ENG_BF16, 4, 64, 64, 1);
     (void)state;
     for (int i = 0; i < n; i++) {
@@ -331,7 +331,7 @@ static void test_no_memory(void **state)
 static void assert_refused(EngProjectProblem p, const char *part_of_reason)
 {
     int n;
-    const EngKernel *const *kernels = eng_kernels(ENG_OP_PROJECT, &n);
+    const EngKernel *const *kernels = cpu_kernels(ENG_OP_PROJECT, &n);
     EngProblem problem = {.op = ENG_OP_PROJECT, .threads = 1, .u.project = p};
     for (int k = 0; k < n; k++) {
         EngErr why = {0};
