@@ -1,5 +1,6 @@
 # Script (cmake -P): writes OUT, a C file with the digests declared in bench/core/objects.h. Called by the build
 # whenever an object of eng_kernels or eng_experiments changes. KERNELS and EXPERIMENTS are lists of objects.
+cmake_policy(VERSION 3.24)
 set(rows "")
 foreach(group KERNELS EXPERIMENTS)
     string(REPLACE "|" ";" objects "${${group}}")

@@ -15,7 +15,7 @@ expect() {
     local copy=$work/copy output
     rm -rf "$copy"
     mkdir -p "$copy"
-    for folder in base include kernels bench reports; do cp -r "$source_dir/$folder" "$copy/"; done
+    for folder in base include kernels sim bench reports; do cp -r "$source_dir/$folder" "$copy/"; done
     mkdir -p "$(dirname "$copy/$2")" "$copy/kernels/store"
     echo 'typedef int EngPlanted;' >"$copy/kernels/store/planted.h"
     printf '%b\n' "$3" >>"$copy/$2"

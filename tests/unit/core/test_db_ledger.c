@@ -274,7 +274,7 @@ static void test_results(void **state)
     OK(eng_db_put_roof(db, block->block_id, block->points[2].plan->point_key, "cpu", "{}", err));
     assert_int_equal(number(db, "SELECT count(*) FROM roofs"), 1); /* one a shape */
     EngErr e = {0};
-    const EngTiming none = {0, 0, 0};
+    const EngTiming none = {0};
     assert_int_equal(eng_db_put_sample(db, &id, 0, false, &none, &gather, NULL, &e), ENG_INTERNAL);
     assert_int_equal(number(db, "SELECT count(*) FROM samples"), 1);
     free_run(&run);

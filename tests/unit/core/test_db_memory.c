@@ -121,7 +121,7 @@ static void test_plan_written(void **state)
 static EngStatus store_one(EngDb *db, void *context, EngErr *err)
 {
     const EngSampleId *id = context;
-    const EngTiming timing = {2, 100, 100};
+    const EngTiming timing = {.inner = 2, .wall_ns = 100, .cpu_ns = 100};
     const double values[] = {1, 2, NAN};
     return eng_db_put_sample(db, id, 0, false, &timing, &gather, values, err);
 }
