@@ -65,7 +65,7 @@ bool eng_file_read_fails(void)
     return atomic_fetch_sub(&g_reads_left, 1) == 1;
 }
 
-static EngStatus open_for_reading(const char *path, int *fd, size_t *bytes, EngErr *err)
+EngStatus eng_file_open_read(const char *path, int *fd, size_t *bytes, EngErr *err)
 {
     struct stat st;
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not wait for a writer */
@@ -76,6 +76,7 @@ static EngStatus open_for_reading(const char *path, int *fd, size_t *bytes, EngE
         return ENG_FAIL(err, status, "%s: cannot open: %s", path, strerror(errno));
     }
     if (fstat(*fd, &st) == 0 && S_ISREG(st.st_mode)) {
+        fcntl(*fd, F_SETFL, 0); /* io_uring would take the flag for an order */
         *bytes = (size_t)st.st_size;
         return ENG_OK;
     }
@@ -89,7 +90,7 @@ EngStatus eng_file_read(const char *path, char **text, size_t *n, EngErr *err)
     int fd = -1;
     size_t bytes = 0, done = 0;
     *text = NULL;
-    EngStatus status = open_for_reading(path, &fd, &bytes, err);
+    EngStatus status = eng_file_open_read(path, &fd, &bytes, err);
     if (status) return status;
     char *buffer = NULL;
     if (bytes > ENG_FILE_READ_MAX) {
@@ -127,7 +128,7 @@ EngStatus eng_file_map(const char *path, EngMapping *mapping, EngErr *err)
     int fd = -1;
     size_t bytes = 0;
     *mapping = (EngMapping){0};
-    EngStatus status = open_for_reading(path, &fd, &bytes, err);
+    EngStatus status = eng_file_open_read(path, &fd, &bytes, err);
     if (status) return status;
     if (bytes) {
         void *data = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);

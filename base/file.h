@@ -18,6 +18,10 @@
  * file, or one beyond ENG_FILE_READ_MAX: ENG_BAD_DATA. */
 EngStatus eng_file_read(const char *path, char **text, size_t *n, EngErr *err);
 
+/* A descriptor for reading, which the caller closes, and the size of the file; -1 after an error,
+ * with the same statuses. Waits for nothing: a pipe is no regular file. */
+EngStatus eng_file_open_read(const char *path, int *fd, size_t *bytes, EngErr *err);
+
 /* Read-only mapping; empty files give data NULL and bytes 0. */
 typedef struct EngMapping {
     const void *data;

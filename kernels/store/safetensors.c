@@ -1,14 +1,11 @@
 /* Reading and checking the header of a safetensors file; see safetensors.h. */
 #include "kernels/store/safetensors.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -199,20 +196,12 @@ done:
 
 EngStatus eng_safetensors_open(const char *path, EngSafetensors *file, EngErr *err)
 {
-    struct stat st;
-    EngStatus status = ENG_OK;
+    size_t bytes = 0;
     *file = (EngSafetensors){.fd = -1, .path = eng_strdup(path)};
     if (!file->path) return ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory", path);
-    file->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (file->fd < 0 && errno == ENOENT)
-        status = ENG_FAIL(err, ENG_BAD_DATA, "%s: no such file", path);
-    else if (file->fd < 0)
-        status = ENG_FAIL(err, errno == EACCES ? ENG_BAD_DATA : ENG_IO, "%s: cannot open: %s", path,
-                          strerror(errno));
-    else if (fstat(file->fd, &st) || !S_ISREG(st.st_mode))
-        status = ENG_FAIL(err, ENG_BAD_DATA, "%s: not a regular file", path);
-    else
-        file->file_bytes = (uint64_t)st.st_size;
+    EngStatus status = eng_file_open_read(path, &file->fd, &bytes, err);
+    if (status == ENG_NOT_FOUND) status = ENG_FAIL(err, ENG_BAD_DATA, "%s: no such file", path);
+    file->file_bytes = bytes;
     if (!status) status = read_header(file, err);
     if (status) eng_safetensors_close(file);
     return status;

@@ -1,13 +1,10 @@
 /* Opening, checking and reading back a table file; see table_file.h. */
 #include "kernels/store/table_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -17,19 +14,11 @@
 
 /* ---- opening ---- */
 
-static EngStatus open_file(EngTableFile *file, uint64_t *bytes, EngErr *err)
+static EngStatus open_file(EngTableFile *file, size_t *bytes, EngErr *err)
 {
-    struct stat st;
-    file->fd = open(file->path, O_RDONLY | O_CLOEXEC);
-    if (file->fd < 0 && errno == ENOENT)
-        return ENG_FAIL(err, ENG_BAD_DATA, "%s: no such file", file->path);
-    if (file->fd < 0)
-        return ENG_FAIL(err, errno == EACCES ? ENG_BAD_DATA : ENG_IO, "%s: cannot open: %s",
-                        file->path, strerror(errno));
-    if (fstat(file->fd, &st) || !S_ISREG(st.st_mode))
-        return ENG_FAIL(err, ENG_BAD_DATA, "%s: not a regular file", file->path);
-    *bytes = (uint64_t)st.st_size;
-    return ENG_OK;
+    EngStatus status = eng_file_open_read(file->path, &file->fd, bytes, err);
+    if (status != ENG_NOT_FOUND) return status;
+    return ENG_FAIL(err, ENG_BAD_DATA, "%s: no such file", file->path);
 }
 
 static EngStatus read_header(EngTableFile *file, uint64_t bytes, uint8_t *page,
@@ -71,7 +60,7 @@ EngStatus eng_table_file_open(const char *path, EngTableFile *file, EngErr *err)
 {
     uint8_t page[ENG_TABLE_FILE_PAGE];
     const uint8_t *checks_sum = NULL;
-    uint64_t bytes = 0;
+    size_t bytes = 0;
     *file = (EngTableFile){.fd = -1, .path = eng_strdup(path)};
     if (!file->path) return ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory", path);
     EngStatus status = open_file(file, &bytes, err);

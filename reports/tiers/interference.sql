@@ -10,7 +10,7 @@ WITH t AS (
 ), picked AS (
     SELECT * FROM t WHERE rest = (SELECT rest FROM t GROUP BY rest ORDER BY count(*) DESC, rest LIMIT 1)
 )
-SELECT 'product of ' || (a ->> '$.victim_tokens') || ' rows, ' || iif(a ->> '$.source' = 'store', 'store ' || (a ->> '$.store') || ', ', '')
+SELECT 'product of ' || (a ->> '$.victim_tokens') || iif(CAST(a ->> '$.victim_tokens' AS INTEGER) = 1, ' row, ', ' rows, ') || iif(a ->> '$.source' = 'store', 'store ' || (a ->> '$.store') || ', ', '')
         || CASE a ->> '$.cores' WHEN 'apart' THEN 'own cores' WHEN 'shared' THEN 'shared core' ELSE 'any cores' END
         || CASE kind WHEN 'measured' THEN '' ELSE ' (' || kind || ')' END AS series,
     CAST(a ->> '$.gatherers' AS INTEGER) AS gatherers, CAST(a ->> '$.victim_tokens' AS INTEGER) AS victim_tokens, coalesce(gbps, 0) AS gbps, slow AS slowdown_percent, lo, hi,

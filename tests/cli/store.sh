@@ -15,7 +15,7 @@ fail() { echo "FAIL: $*"; failures=1; }
 expect() {
     local code=$1 pattern=$2 output got=0
     shift 2
-    output=$("$engram" store "$@" 2>&1) || got=$?
+    output=$(timeout 60 "$engram" store "$@" 2>&1) || got=$?
     [ "$got" = "$code" ] || fail "store $*: exit $got, expected $code: $output"
     grep -qE -- "$pattern" <<<"$output" || fail "store $*: no '$pattern' in: $output"
     if [ "$code" != 0 ] && [ "$(grep -c . <<<"$output")" != 1 ]; then
@@ -66,6 +66,9 @@ expect 6 'none: no such file' info none
 echo 'a few words' >text
 expect 6 'text: 12 bytes: not a table file' info text
 expect 6 'not a regular file' info .
+mkfifo pipe
+expect 6 'pipe: not a regular file' info pipe
+expect 6 'pipe: not a regular file' create bad --from=pipe
 
 # Checkpoints: one file, its shards through their index, model-parallel files.
 expect 0 '^rows +77$' create one --from="$data/whole.safetensors" --row-dims=64

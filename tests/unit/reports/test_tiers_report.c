@@ -197,7 +197,7 @@ static void test_sentences(void **state)
     assert_has(html, "longer than the window of layer 1");
     assert_has(html, "2-grams with 16,384 rows: prose 50 %");
     assert_has(html, "4-grams with 16,384 rows: prose 25 %");
-    assert_has(html, "1 gathering thread get 4.00 GB/s and cost it 7.5 %");
+    assert_has(html, "1 gathering thread gets 4.00 GB/s and costs it 7.5 %");
     assert_null(strstr(html, "2 gathering threads get"));
     assert_has(html,
                "Uring warm: it costs up to 2 % of duplicates and pays from 20 % on (code, 2 to "
