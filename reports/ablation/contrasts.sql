@@ -5,12 +5,12 @@
 WITH t AS (
     SELECT * FROM v_train WHERE loss IS NOT NULL
 ), changed AS (
-    SELECT t.point_key, t.kind, t.seed, t.loss, t.collapsed, a.axis, a.value, json_remove(t.arm, '$.' || a.axis) AS rest, 1 AS of_model
+    SELECT t.point_key, t.kind, t.seed, t.loss, t.collapsed, a.axis, a.value, a.number, json_remove(t.arm, '$.' || a.axis) AS rest, 1 AS of_model
     FROM t JOIN axis_values a USING (point_key)
     WHERE t.main AND a.is_default = 0
         AND a.axis IN ('iso', 'backbone', 'orders', 'heads', 'gate', 'fusion', 'compress', 'conv', 'rows')
     UNION ALL
-    SELECT t.point_key, t.kind, t.seed, t.loss, t.collapsed, a.axis, a.value, json_remove(t.arm, '$.' || a.axis), 0
+    SELECT t.point_key, t.kind, t.seed, t.loss, t.collapsed, a.axis, a.value, a.number, json_remove(t.arm, '$.' || a.axis), 0
     FROM t JOIN axis_values a USING (point_key)
     WHERE NOT t.main AND a.axis IN ('schedule', 'rule', 'vocab_rule', 'table_rule', 'table_lr', 'batch', 'dtype')
 ), reference AS (
@@ -20,9 +20,9 @@ WITH t AS (
     JOIN axis_values a ON a.point_key = t.point_key AND a.axis = c.axis
     WHERE a.is_default OR NOT c.of_model
 ), named AS (
-    SELECT c.*, c.loss - r.loss AS difference, printf('%s = %s at rho %g%s%s%s%s', axis, value, rest ->> '$.rho',
+    SELECT c.*, c.loss - r.loss AS difference, printf('%s = %s at rho %g%s%s%s%s', axis, coalesce(printf('%g', number), value), rest ->> '$.rho',
             iif(rest ->> '$.streams' > 1, printf(', %d streams', rest ->> '$.streams'), ''),
-            iif(rest ->> '$.memory' > 0, printf(', memory %.3g', rest ->> '$.memory'), ''),
+            iif(rest ->> '$.memory' > 0, printf(', memory %.4g', rest ->> '$.memory'), ''),
             iif(axis IN ('heads', 'orders'), ', hold ' || (rest ->> '$.hold'), ''),
             iif(rest ->> '$.budget' <> 20, printf(', budget %g', rest ->> '$.budget'), '')) AS name
     FROM changed c JOIN reference r USING (axis, rest, seed)

@@ -1,4 +1,4 @@
-# size: 1150 460
+# size: 1150 520
 stats data using (strcol('part') eq 'paper' ? NaN : note(strcol('series'))) nooutput
 ours = names
 names = ''
@@ -6,9 +6,9 @@ stats data using (strcol('part') eq 'paper' ? note(strcol('series')) : NaN) noou
 paper = names
 part(p, name, value) = strcol('part') eq p && strcol('series') eq name ? value : NaN
 set xlabel 'layer, from 0 (the last: output)'
-set key top left inside
+set key at graph 0.5, graph -0.17 center top vertical maxcols 1
 unset title
-set multiplot layout 1,3 title title_text font ',14' noenhanced margins 0.06,0.98,0.17,0.85 spacing 0.07
+set multiplot layout 1,3 title title_text font ',14' noenhanced margins 0.06,0.98,0.27,0.87 spacing 0.07
 set title 'here, with another seed: 95 % interval, every seed' font ',11'
 set ylabel 'aligned layer of the pure MoE'
 set xtics 1
@@ -22,10 +22,10 @@ set yrange [0:1.05]
 unset key
 plot for [i=1:words(ours)] data using (part('mean', word(ours, i), column('x'))):(column('same')) with linespoints \
         pointtype mark(word(ours, i), i) linecolor rgb hue(i) notitle
-set key top left inside
+set key at graph 0.5, graph -0.17 center top vertical maxcols 1
 set yrange [*:*]
 set xtics auto
-set title 'the paper: one pair each, no control' font ',11'
+set title 'the paper: one pair each, read from its figure' font ',11'
 set ylabel 'aligned layer of MoE-27B'
 plot for [i=1:words(paper)] data using (part('paper', word(paper, i), column('x'))):(column('y')) with linespoints pointtype 3 pointsize 0.6 linecolor rgb hue(i + 3) title word(paper, i), \
     x with lines linecolor rgb '#aaaaaa' dashtype 2 notitle

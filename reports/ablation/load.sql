@@ -1,6 +1,6 @@
 -- title: Does an unbalanced router explain the loss of a run?
 -- empty: fewer than two seeds of any arm.
--- Every run: busiest expert in the last quarter of training against its loss less the mean of its arm and of its seed.
+-- Every run: busiest expert in the last quarter of training against its loss less the mean of its arm.
 WITH runs AS (
     SELECT *, json_remove(arm, '$.rho') AS rest FROM v_train WHERE loss IS NOT NULL AND load_max IS NOT NULL
 ), arms AS (SELECT arm, avg(loss) AS mean, count(*) AS n FROM runs GROUP BY arm HAVING n > 1)

@@ -1,4 +1,4 @@
-# size: 1100 520
+# size: 1100 560
 stats data using (strcol('part') eq 'paper' ? NaN : note(strcol('series'))) nooutput
 ours = names
 names = ''
@@ -9,9 +9,9 @@ bad(name, value) = part('seed', name, column('collapsed') > 0 ? value : NaN)
 set xrange [0:1.03]
 set xlabel 'rho'
 set ylabel 'loss less that of pure MoE (nats per token)'
-set key bottom left inside
+set key at graph 0.5, graph -0.17 center top vertical maxcols 1
 unset title
-set multiplot layout 1,2 title title_text font ',14' noenhanced margins 0.08,0.98,0.16,0.88 spacing 0.1
+set multiplot layout 1,2 title title_text font ',14' noenhanced margins 0.08,0.98,0.24,0.88 spacing 0.1
 set title 'here: mean, 95 % interval, every seed' font ',11'
 plot for [i=1:words(ours)] data using (part('seed', word(ours, i), column('x'))):(column('y')) with points \
         pointtype 6 pointsize 0.5 linecolor rgb hue(i) notitle, \

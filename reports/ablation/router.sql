@@ -8,10 +8,14 @@ WITH axes AS (
 ), swept AS (
     SELECT axis, rest FROM axes GROUP BY axis, rest HAVING count(DISTINCT x) >= 3
 ), named AS (
-    SELECT a.*, printf('rho %g', rho) AS rho_name, loss - avg(loss) OVER (PARTITION BY axis, rest, seed) AS difference
+    SELECT a.*, printf('rho %g', rho) || CASE WHEN min(kind) OVER () = 'measured' AND max(kind) OVER () = 'measured' THEN ''
+            WHEN max(kind) OVER () = min(kind) OVER () THEN ' (imported)' ELSE ' (partly imported)' END AS series,
+        loss - avg(loss) OVER (PARTITION BY axis, rest, seed) AS difference
     FROM axes a JOIN swept USING (axis, rest)
 )
-SELECT axis, rho_name || CASE WHEN min(min(kind)) OVER () = 'measured' AND max(max(kind)) OVER () = 'measured' THEN '' ELSE ' (imported)' END AS series,
-    x, avg(difference) AS difference, avg(load_max) AS load_max, avg(dead_share) AS dead_share, count(*) AS seeds,
-    sum(collapsed) AS collapsed, min(point_key) AS point_key
-FROM named GROUP BY axis, rho_name, x ORDER BY axis, rho, x;
+SELECT 'mean' AS part, axis, series, rho, x, avg(difference) AS difference, avg(load_max) AS load_max, avg(dead_share) AS dead_share,
+    count(*) AS n, sum(collapsed) AS collapsed, min(point_key) AS point_key
+FROM named GROUP BY axis, series, x
+UNION ALL
+SELECT 'seed', axis, series, rho, x, difference, load_max, dead_share, CAST(seed AS INTEGER), collapsed, point_key FROM named
+ORDER BY 1, 2, 4, 5;
