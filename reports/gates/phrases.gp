@@ -6,7 +6,7 @@ names = ''
 stats data using (note(strcol('panel'))) nooutput
 panels = names
 n = words(panels)
-dash(i) = i > words(series) / 2 ? 2 : 1
+dash(i) = 2 * i > words(series) + 1 ? 2 : 1
 at(p, s, value) = strcol('panel') eq p && strcol('series') eq s ? value : NaN
 unset title
 set multiplot layout 3,2 title title_text font ',14' noenhanced margins 0.06,0.84,0.11,0.9 spacing 0.05,0.13
