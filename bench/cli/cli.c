@@ -178,7 +178,7 @@ static void print_overview(FILE *out)
             "engram " ENG_VERSION ": profiling and design-space exploration for Engram memories\n\n"
             "usage: engram VERB [options]\n\n");
     for (int i = 0; eng_verbs[i]; i++)
-        fprintf(out, "  %-8s %s\n", eng_verbs[i]->name, eng_verbs[i]->summary);
+        fprintf(out, "  %-9s %s\n", eng_verbs[i]->name, eng_verbs[i]->summary);
     fprintf(out, "\n`engram VERB --help` tells a verb's options.\n"
                  "Exit codes: 0 fine, 1 usage, 2 some points failed or wrong, 3 regression, 4 "
                  "inconclusive,\n"

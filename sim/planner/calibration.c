@@ -21,7 +21,9 @@ typedef struct Fit {
     EngErr *err;
 } Fit;
 
-/* "what" of a point that a part needs; ENG_UNSUPPORTED when it was not measured. */
+/* A median that a part needs, its point added to the basis; ENG_UNSUPPORTED when it was not
+ * measured.
+ */
 static EngStatus get(const Fit *f, const char *experiment, const char *axes, const char *metric,
                      double *value, char *basis)
 {

@@ -7,8 +7,7 @@
  *     # machine: AMD EPYC 9B45, 2 processors
  *     # load: 0.41
  *     experiment,key,axes,metric,median,lo,hi,n
- *     ladder,1f0c2a9b,bytes=16384 access=chains chains=1 line=64 pages=2m
- * threads=1,ns_per_load,0.95,0.94,0.97,11
+ *     tier,1f0c2a9b,store=uring io=direct depth=8 tokens=16,wall_us,912,905,921,11
  *
  * Axes are those that models read, always all of them and in one order (eng_recorded_axes), so a
  * point is found by its text. key: first characters of its point key. Counts have lo = hi = median.
