@@ -172,7 +172,7 @@ static void add_streams(EngStr *out, const Origin *origin)
         eng_page_escape(out, eng_cells_get(&origin->streams, i, "stream_digest"));
         eng_str_add(out, "</code>");
     }
-    eng_str_add(out, origin->streams.n_rows ? "</dd>\n" : "none</dd>\n");
+    eng_str_add(out, origin->streams.n_rows ? "</dd>\n" : "none measured</dd>\n");
 }
 
 /* Commands for a shell; the text is shown, never run. */

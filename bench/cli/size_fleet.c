@@ -157,12 +157,29 @@ static EngStatus move_tier(const EngSize *s, const EngSizePath *path, const EngT
     return outcome_of(s, &moved, t, out, err);
 }
 
+static EngStatus move_rents(const EngSize *s, const EngSizePath *path, const EngTraffic *t,
+                            double factor, Outcome *out, EngErr *err)
+{
+    EngSize *moved;
+    EngStatus status = eng_alloc_or((void **)&moved, 1, sizeof *moved, "a moved plan", err);
+    if (status) return status;
+    *moved = *s;
+    for (int i = 0; i < moved->machine.n_tiers; i++) {
+        EngQuantity *q = &moved->machine.tiers[i].fields[ENG_TIER_RENT];
+        q->low *= factor;
+        q->high *= factor;
+    }
+    status = outcome_of(moved, path, t, out, err);
+    eng_free(moved);
+    return status;
+}
+
 static EngStatus sensitivity_points(const EngSize *s, const EngSizePath *path, const EngTraffic *t,
                                     EngSizePoints *p, EngErr *err)
 {
-    static const EngTierField fields[] = {ENG_TIER_BANDWIDTH,     ENG_TIER_LATENCY,
-                                          ENG_TIER_OUTSTANDING,   ENG_TIER_REQUEST_RATE,
-                                          ENG_TIER_KNEE_EXPONENT, ENG_TIER_BYTE_PRICE};
+    static const EngTierField fields[] = {
+        ENG_TIER_BANDWIDTH,     ENG_TIER_LATENCY,    ENG_TIER_OUTSTANDING, ENG_TIER_REQUEST_RATE,
+        ENG_TIER_KNEE_EXPONENT, ENG_TIER_BYTE_PRICE, ENG_TIER_UNIT_PRICE};
     Outcome base, o;
     EngStatus status = outcome_of(s, path, t, &base, err);
     for (int sign = -1; sign <= 1 && !status; sign += 2) {
@@ -184,6 +201,12 @@ static EngStatus sensitivity_points(const EngSize *s, const EngSizePath *path, c
         reuse.unique = fmin(1, t->unique * factor);
         if (!status) status = outcome_of(s, path, &reuse, &o, err);
         if (!status) put_outcome(p, path, t, "rows left by reuse", factor, &o, &base);
+        EngTraffic cached = *t;
+        cached.hits = fmin(1, t->hits * factor);
+        if (!status && t->hits > 0) status = outcome_of(s, path, &cached, &o, err);
+        if (!status && t->hits > 0) put_outcome(p, path, t, "hit rate", factor, &o, &base);
+        if (!status) status = move_rents(s, path, t, factor, &o, err);
+        if (!status) put_outcome(p, path, t, "rent of devices", factor, &o, &base);
     }
     return status;
 }

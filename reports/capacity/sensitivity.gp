@@ -13,7 +13,7 @@ set style fill solid 0.85 noborder
 set xrange [C_min * 1.1:C_max * 1.1]
 stats data using (column('y')) nooutput name 'Y'
 set yrange [Y_max + 0.6:0.4]
-set xlabel 'fetch time changes by (%)'
+set xlabel 'changes by (%)'
 unset key
 do for [p=1:n] {
     set title word(panels, p) font ',12' noenhanced

@@ -17,8 +17,12 @@ EngStatus eng_json_text(const json_t *object, const char *key, char *out, size_t
 static bool is_date(const char *text)
 {
     int year, month, day, n = 0;
-    return strlen(text) == 10 && sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &n) == 3 &&
-           n == 10 && year >= 2000 && month >= 1 && month <= 12 && day >= 1 && day <= 31;
+    if (strlen(text) != 10 || sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &n) != 3 ||
+        n != 10 || year < 2000 || month < 1 || month > 12)
+        return false;
+    bool leap = year % 4 == 0 && (year % 100 || year % 400 == 0);
+    int days = month == 2 ? 28 + leap : 30 + (month + (month > 7)) % 2;
+    return day >= 1 && day <= days;
 }
 
 EngStatus eng_json_origin(const json_t *object, EngQuantity *quantity, EngErr *err)

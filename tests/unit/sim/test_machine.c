@@ -119,6 +119,9 @@ static void test_refusals(void **state)
         {"\"value\": 1, \"unit\": \"us\", \"kind\": \"spec\", \"date\": \"2026-13-01\", "
          "\"source\": \"x\"",
          "YYYY-MM-DD"},
+        {"\"value\": 1, \"unit\": \"us\", \"kind\": \"spec\", \"date\": \"2026-02-29\", "
+         "\"source\": \"x\"",
+         "YYYY-MM-DD"},
         {"\"value\": \"1\", \"unit\": \"us\", \"kind\": \"spec\", \"date\": \"2026-11-29\", "
          "\"source\": \"x\"",
          "no value"},
