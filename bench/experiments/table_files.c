@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,26 @@
 #include "base/mem.h"
 #include "kernels/store/content.h"
 #include "kernels/store/table_file.h"
+
+/* Anybody may have put a file there: buffers are as large as the rows of this table. */
+static EngStatus check_table(const char *path, EngRowFormat format, int row_dims, int64_t rows,
+                             uint64_t seed, EngErr *err)
+{
+    EngTableFile file;
+    char last[32];
+    EngStatus status = eng_table_file_open(path, &file, err);
+    if (status) return status;
+    int n = snprintf(last, sizeof last, "\"seed\":%" PRIu64 "}", seed);
+    size_t length = strlen(file.description);
+    bool seeded = length >= (size_t)n && !strcmp(file.description + length - (size_t)n, last);
+    if (file.format != format || file.row_dims != row_dims || file.rows != rows || !seeded)
+        status = ENG_FAIL(
+            err, ENG_BAD_DATA,
+            "%s: another table than its name says: %" PRId64 " %s rows of %d dims, %s; remove it",
+            path, file.rows, eng_row_format_name(file.format), file.row_dims, file.description);
+    eng_table_file_close(&file);
+    return status;
+}
 
 EngStatus eng_table_file_ready(const EngResources *resources, EngRowFormat format, int row_dims,
                                int64_t rows, char path[ENG_TABLE_PATH_BYTES], EngErr *err)
@@ -27,7 +48,8 @@ EngStatus eng_table_file_ready(const EngResources *resources, EngRowFormat forma
                      eng_row_format_name(format), row_dims, rows, seed);
     if (n >= ENG_TABLE_PATH_BYTES || m >= ENG_TABLE_PATH_BYTES)
         return ENG_FAIL(err, ENG_USAGE, "folder of tables: a name of %d characters is too long", n);
-    if (eng_file_exists(path)) return ENG_OK; /* whole: it gets its name when it is */
+    if (eng_file_exists(path)) /* whole: it gets its name when it is */
+        return check_table(path, format, row_dims, rows, seed, err);
     EngStatus status = eng_make_dirs(folder, err);
     if (status) return status;
     return eng_table_file_create_seeded(path, format, row_dims, rows, seed, 0, NULL, err);

@@ -12,7 +12,8 @@
 
 /* FOLDER/FORMAT-DIMS-ROWS-SEED.table, where FOLDER is ENG_TABLES of the environment or `tables` in
  * the data folder. Makes the file when there is none: seconds for each GiB. ENG_IO: the disk is
- * full, or another process is making it. */
+ * full, or another process is making it. ENG_BAD_DATA: the file there is no table, a damaged one,
+ * or one of other rows than its name says. */
 EngStatus eng_table_file_ready(const EngResources *resources, EngRowFormat format, int row_dims,
                                int64_t rows, char path[ENG_TABLE_PATH_BYTES], EngErr *err);
 

@@ -102,6 +102,16 @@ expect 2 failed=5 "$table: checksum mismatch in block" "${tier[@]}" -a store=$st
 echo 'a few words' >"$table"
 expect 2 failed=5 "$table: 12 bytes: not a table file" "${tier[@]}" -a store=$stores
 
+# ---- another table under this name: larger rows, fewer, other values ----
+rm "$table"
+for other in "--rows=4062 --format=f32" "--rows=4062 --format=int4" "--rows=100" "--rows=4062 --seed=7"; do
+    "$engram" store create "$table" --row-dims=64 $other >/dev/null 2>&1 || fail "cannot create: $other"
+    expect 2 failed=5 "$table: another table than its name says" "${tier[@]}" -a store=$stores
+    expect 2 failed=1 "$table: another table than its name says" prefetch "${steps[@]}" -a tokens=9 -a store=uring
+    rm "$table"
+done
+cp whole "$table"
+
 # ---- the disk is full: nothing has the name, and the same command goes on ----
 rm "$table"
 ENG_FAIL_WRITE=5000 expect 2 failed=1 "$table: cannot write" "${tier[@]}" -a store=pread
