@@ -20,7 +20,7 @@ static EngStatus no_memory(EngDb *db, EngErr *err)
     " JOIN samples s ON s.block_id = f.block_id AND s.point_key = ?2 AND s.traced = 0"             \
     " JOIN samples q ON q.block_id = f.block_id AND q.point_key = f.roof_point_key"                \
     "  AND q.segment = s.segment AND q.pair = s.pair AND q.traced = 0"                             \
-    " WHERE f.block_id = ?1"                                                                       \
+    " WHERE f.block_id = ?1 AND fp.backend = p.backend"                                            \
     " AND json_remove(fp.axes_json, '$.variant') = json_remove(p.axes_json, '$.variant')"          \
     " AND iif(f.clock = 'cpu', s.cpu_ns, s.wall_ns) > 0"                                           \
     " AND iif(f.clock = 'cpu', q.cpu_ns, q.wall_ns) > 0"

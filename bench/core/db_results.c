@@ -88,11 +88,12 @@ EngStatus eng_db_put_histogram(EngDb *db, const EngSampleId *id, const char *nam
 EngStatus eng_db_put_roof(EngDb *db, const char *block_id, const char *roof_point_key,
                           const char *clock, const char *tuned_json, EngErr *err)
 {
-    /* One roof a shape: another of the same axes but the variant makes way. */
+    /* One roof a shape and backend: another of the same axes but the variant makes way. */
     static const char clear[] =
         "DELETE FROM roofs WHERE block_id = ?1 AND roof_point_key IN (SELECT o.point_key"
         " FROM points o JOIN points p ON p.point_key = ?2"
-        " WHERE json_remove(o.axes_json, '$.variant') = json_remove(p.axes_json, '$.variant')"
+        " WHERE o.backend = p.backend"
+        " AND json_remove(o.axes_json, '$.variant') = json_remove(p.axes_json, '$.variant')"
         " AND o.point_key IN (SELECT roof_point_key FROM roofs WHERE block_id = ?1))";
     bool own;
     EngStatus status = eng_db_own(db, &own, err);

@@ -46,9 +46,9 @@ static EngStatus read_times(EngDb *db, const char *block_id, const char *point_k
     return status;
 }
 
-/* The fastest roof of the point's shape; n 0: none. */
-static EngStatus read_roof(EngDb *db, const EngLedgerBlock *block, int shape, const char *clock,
-                           EngArena *arena, Times *best, EngErr *err)
+/* The fastest roof of the point's shape and backend; n 0: none. */
+static EngStatus read_roof(EngDb *db, const EngLedgerBlock *block, const EngPlanPoint *of,
+                           const char *clock, EngArena *arena, Times *best, EngErr *err)
 {
     double best_ns = INFINITY;
     EngStatus status = ENG_OK;
@@ -57,7 +57,7 @@ static EngStatus read_roof(EngDb *db, const EngLedgerBlock *block, int shape, co
         const EngPlanPoint *p = block->points[i].plan;
         Times times;
         EngMedian median;
-        if (!p->is_roof || p->shape != shape) continue;
+        if (!p->is_roof || p->shape != of->shape || strcmp(p->backend, of->backend)) continue;
         status = read_times(db, block->block_id, p->point_key, clock, arena, &times, err);
         if (!status) status = eng_median(times.ns, (size_t)times.n, &median, err);
         if (status || !(median.median < best_ns)) continue;
@@ -92,7 +92,7 @@ EngStatus eng_db_stop(EngDb *db, const EngLedgerBlock *block, const EngPlanPoint
     *stop = ENG_STOP_NOT;
     if (!arena) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for samples");
     EngStatus status = read_times(db, block->block_id, point->point_key, clock, arena, &times, err);
-    if (!status) status = read_roof(db, block, point->shape, clock, arena, &roof, err);
+    if (!status) status = read_roof(db, block, point, clock, arena, &roof, err);
     if (!status && times.n && roof.n) {
         ratios = eng_arena_alloc(arena, (size_t)times.n * sizeof *ratios);
         if (ratios)
