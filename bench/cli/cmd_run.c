@@ -12,6 +12,7 @@
 #include "bench/cli/verbs.h"
 #include "bench/cli/worth.h"
 #include "bench/core/db_costs.h"
+#include "bench/core/db_device.h"
 #include "bench/core/plugin.h"
 #include "bench/core/runner.h"
 #include "bench/experiments/experiments.h"
@@ -225,12 +226,32 @@ static bool lacks_only_device(const EngRunStatus *run)
     return lacking && lacking == run->n_skips;
 }
 
+/* On which device and in what state: a rate within its L2 is not one of its memory. */
+static void print_device(const EngDeviceFacts *d)
+{
+    if (!d->used) return;
+    printf("device: L2 %.0f MiB", d->l2_bytes / 0x1p20);
+    if (d->sets)
+        printf(", working sets %.3g to %.3g MiB (it holds %d of %d)", d->set_bytes[0] / 0x1p20,
+               d->set_bytes[1] / 0x1p20, d->fitting, d->sets);
+    if (d->pinned_bytes[1] > 0)
+        printf(", pinned tables %.3g to %.3g MiB", d->pinned_bytes[0] / 0x1p20,
+               d->pinned_bytes[1] / 0x1p20);
+    if (d->why_no_clocks[0])
+        printf("; clocks: %s", d->why_no_clocks);
+    else
+        printf("; SM at %d to %d MHz, memory at %d to %d MHz, reasons for less %#llx", d->sm_mhz[0],
+               d->sm_mhz[1], d->memory_mhz[0], d->memory_mhz[1], (unsigned long long)d->slow);
+    printf("; empty kernel %.1f us\n", d->floor_ns * 1e-3);
+}
+
 /* *code: the exit code that this run alone would give. */
 static EngStatus print_result(EngCli *cli, const EngRunResult *result, int *code, EngErr *err)
 {
     EngDb *db = NULL;
     EngSummaryRow *rows = NULL;
     EngRunStatus run;
+    EngDeviceFacts device;
     int n = 0;
     EngArena *arena = eng_arena_create();
     if (!arena) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for the result");
@@ -239,6 +260,7 @@ static EngStatus print_result(EngCli *cli, const EngRunResult *result, int *code
     EngWorth *worth = NULL;
     if (!status) status = eng_db_status(db, result->run_id, arena, &run, err);
     if (!status) status = eng_worth_of_rows(db, run.machine_id, rows, n, arena, &worth, err);
+    if (!status) status = eng_db_device_facts(db, result->run_id, &device, err);
     bool each = wanted_rows(rows, n, false) <= FULL_TABLE_ROWS;
     bool roofs = wanted_rows(rows, n, true) <= FULL_TABLE_ROWS;
     if (!status)
@@ -255,6 +277,7 @@ static EngStatus print_result(EngCli *cli, const EngRunResult *result, int *code
                result->run_id, eng_cli_text(cli, "db"), run.total.measured, run.total.skipped,
                run.total.failed, run.total.wrong, run.total.found);
         eng_stops_print(&run);
+        print_device(&device);
         for (int i = 0; i < run.n_failures; i++) {
             char point[400];
             const EngStatusPoint *f = &run.failures[i];

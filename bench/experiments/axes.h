@@ -9,13 +9,14 @@
 #define ENG_MAX_POINT_TOKENS (1 << 20)
 #define ENG_LAYER_FIRST      (-1)
 
-extern const char *const eng_words_hold[];       /* row_dims embed_dims total_bytes */
-extern const char *const eng_words_row_format[]; /* of engram/types.h */
-extern const char *const eng_words_formula[];    /* copysign sign plain */
-extern const char *const eng_words_pin[];        /* none compact scatter */
-extern const char *const eng_words_cache[];      /* rotate warm cold */
-extern const char *const eng_words_table_at[];   /* local pinned staged */
-extern const char *const eng_words_graph[];      /* off on */
+extern const char *const eng_words_hold[];            /* row_dims embed_dims total_bytes */
+extern const char *const eng_words_row_format[];      /* of engram/types.h */
+extern const char *const eng_words_formula[];         /* copysign sign plain */
+extern const char *const eng_words_pin[];             /* none compact scatter */
+extern const char *const eng_words_cache[];           /* rotate warm cold */
+extern const char *const eng_words_table_at[];        /* local pinned staged */
+extern const char *const eng_words_table_of_gather[]; /* and made */
+extern const char *const eng_words_graph[];           /* off on */
 
 #define ENG_AXIS_PRESET_DEF                                                                        \
     {                                                                                              \

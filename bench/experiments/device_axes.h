@@ -6,8 +6,14 @@
 #include "bench/core/experiment.h"
 
 /* local: the memory of the processor that runs the kernel; pinned: host memory that a device reads
- * itself; staged: host memory from which the host packs the rows that are then copied. */
-typedef enum EngTableAt { ENG_TABLE_LOCAL = 0, ENG_TABLE_PINNED, ENG_TABLE_STAGED } EngTableAt;
+ * itself; staged: host memory from which the host packs the rows that are then copied; made: the
+ * device's memory, filled there (device_table.h), which `gather` alone has. */
+typedef enum EngTableAt {
+    ENG_TABLE_LOCAL = 0,
+    ENG_TABLE_PINNED,
+    ENG_TABLE_STAGED,
+    ENG_TABLE_MADE
+} EngTableAt;
 /* Of the axis `table_at`; without it, or without a point, local. */
 EngTableAt eng_point_table_at(const EngPoint *point);
 bool eng_point_has_graph(const EngPoint *point); /* the axis `graph` is on */

@@ -14,6 +14,7 @@
 #include "base/nvtx.h"
 #include "base/rng.h"
 #include "bench/experiments/axes.h"
+#include "bench/experiments/histograms.h"
 #include "bench/experiments/inputs.h"
 #include "bench/experiments/replay.h"
 #include "bench/experiments/shape.h"
@@ -24,8 +25,6 @@
 #define CHECKED_TOKENS   64
 #define WEIGHT_DEVIATION 0.25f
 #define SEED_WEIGHTS     0x77656967687473u
-#define SCORE_BINS       80
-#define SCORE_RANGE      100.0 /* scores stay below 71.6 at width 5120 */
 
 static const EngAxisDef g_axes[] = {
     ENG_AXIS_PRESET_DEF,
@@ -390,27 +389,18 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     values[12] = eng_launches(timing);
 }
 
-/* One pair per residual stream. "signed_log" bins are equal steps of eng_signed_log. */
+/* One pair per residual stream. */
 static EngStatus histograms(void *opaque, EngHistogramSink sink, void *context, EngErr *err)
 {
-    const State *state = opaque;
+    State *state = opaque;
     const EngShape *shape = &state->shape;
-    double end = eng_signed_log(SCORE_RANGE);
-    (void)err;
+    int64_t tokens = state->windows * shape->tokens;
     if (eng_kernel_unchecked(state->runner.kernel)) return ENG_OK;
-    eng_gate_histograms(state->gates, state->windows * shape->tokens, shape->streams, shape->layer,
-                        sink, context);
-    for (int s = 0; s < shape->streams; s++) {
-        int64_t scores[SCORE_BINS] = {0};
-        for (int64_t t = 0; t < state->windows * shape->tokens; t++) {
-            int64_t at = t * shape->streams + s;
-            double score = eng_signed_log(state->scores[at]);
-            scores[eng_bin_of(score, -end, end, SCORE_BINS)]++;
-        }
-        sink(context, "score", shape->layer, s, "signed_log", -SCORE_RANGE, SCORE_RANGE, scores,
-             SCORE_BINS);
-    }
-    return ENG_OK;
+    EngStatus status = eng_gate_histograms(&state->runner, state->gates, tokens, shape->streams,
+                                           shape->layer, sink, context, err);
+    if (status) return status;
+    return eng_score_histograms(&state->runner, state->scores, tokens, shape->streams, shape->layer,
+                                sink, context, err);
 }
 
 const EngExperiment eng_experiment_gate = {

@@ -3,10 +3,12 @@
  * that are timed. */
 #include "bench/experiments/experiments.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "bench/experiments/axes.h"
+#include "bench/experiments/device_table.h"
 #include "bench/experiments/replay.h"
 #include "bench/experiments/shape.h"
 #include "bench/experiments/support.h"
@@ -32,7 +34,10 @@ static const EngAxisDef g_axes[] = {
      "huge_share); else a copy of it, made by each worker"},
     ENG_AXIS_THREADS_DEF,
     ENG_AXIS_CACHE_DEF,
-    ENG_AXIS_TABLE_AT_DEF,
+    {ENG_AXIS_TABLE_AT, ENG_AXIS_WORD, "local", "", 0, 0, eng_words_table_of_gather,
+     "local: memory of the processor that runs the kernel; of cuda variants alone: pinned host "
+     "memory read by the device, rows staged by the host and copied, or the same rows made in the "
+     "device's memory, of which the host holds none"},
     ENG_AXIS_GRAPH_DEF,
     ENG_AXIS_VARIANT_DEF("gather"),
 };
@@ -53,6 +58,7 @@ static const EngMetricDef g_metrics[] = {
     {"moved_bytes", "B", 0, "none", "bytes one call must read and write, from its shape"},
     {"huge_share", "", 0, "none", "share of the table's values on huge pages"},
     ENG_METRIC_LAUNCHES_DEF,
+    {"table_bytes", "B", 0, "none", "values and scales of the whole table"},
 };
 
 /* `engram tune gather` searches the page size, too. */
@@ -70,6 +76,7 @@ typedef struct State {
     size_t output_bytes;
     EngRowBytes bytes;
     EngTablePages *pages; /* NULL: the table is the arena's */
+    EngDeviceTable *made; /* NULL: the host has the table */
     double huge_share;
 } State;
 
@@ -102,7 +109,9 @@ static EngStatus check(const EngPoint *point, EngErr *why)
                         eng_row_format_name(shape.row_format));
     status = eng_point_settings(point, kernel, &problem, why);
     if (!status) status = eng_kernel_supports(kernel, &problem, why);
-    return status ? status : eng_point_device_check(point, kernel, why);
+    if (!status) status = eng_point_device_check(point, kernel, why);
+    if (status || eng_point_table_at(point) != ENG_TABLE_MADE) return status;
+    return eng_device_table_fits(&problem.u.gather.table, why);
 }
 
 static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
@@ -112,7 +121,7 @@ static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
     if (status) return status;
     int64_t windows = eng_windows_of_point(point, eng_windows_count(shape.tokens));
     size_t rows = (size_t)shape.tokens * (size_t)shape.columns;
-    *need = (EngNeed){.table = true,
+    *need = (EngNeed){.table = eng_point_table_at(point) != ENG_TABLE_MADE,
                       .row_format = shape.row_format,
                       .row_dims = shape.row_dims,
                       .table_value_bytes = shape.table_value_bytes,
@@ -121,7 +130,7 @@ static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
                       .max_tokens = shape.tokens,
                       .private_bytes = rows * ((size_t)windows * sizeof(int64_t) + SETUP_BYTES +
                                                (size_t)shape.row_dims * sizeof(float))};
-    if (pages_of(point) == ENG_PAGES_HUGE) return ENG_OK;
+    if (pages_of(point) == ENG_PAGES_HUGE || !need->table) return ENG_OK;
     EngTable table = eng_shape_table(&shape);
     need->shared_bytes = shape.table_value_bytes +
                          (size_t)table.rows * eng_row_scale_bytes(table.format, table.row_dims);
@@ -146,6 +155,7 @@ static void teardown(void *opaque)
     eng_runner_close(&state->runner);
     eng_windows_destroy(&state->windows);
     eng_table_pages_drop(state->pages);
+    eng_device_table_drop(state->made);
     eng_free(state->rows);
     eng_free(state->out);
     eng_free(state->out_scales);
@@ -182,7 +192,7 @@ static EngStatus setup_rows(State *state, const EngBench *bench, const EngPoint 
     if (!status)
         status = eng_windows_row_bytes(table, state->rows, per_window, state->windows.n,
                                        &state->bytes, err);
-    if (!status) eng_touch_rows(table, state->rows, per_window * state->windows.n);
+    if (!status && !state->made) eng_touch_rows(table, state->rows, per_window * state->windows.n);
     return status;
 }
 
@@ -190,6 +200,31 @@ static EngStatus cover_rows(State *state, EngErr *err)
 {
     int64_t n = state->windows.n * state->shape.tokens * state->shape.columns;
     return eng_runner_cover(&state->runner, state->rows, (size_t)n * sizeof *state->rows, err);
+}
+
+static EngStatus take_table(State *state, const EngBench *bench, const EngPoint *point,
+                            EngTable *table, EngErr *err)
+{
+    const EngShape *shape = &state->shape;
+    *table = eng_shape_table(shape);
+    state->huge_share = NAN;
+    if (eng_point_table_at(point) == ENG_TABLE_MADE) {
+        EngStatus status =
+            eng_device_table_take(table, eng_resources_seed(bench->resources), &state->made, err);
+        if (!status) *table = state->made->table;
+        return status;
+    }
+    EngStatus status = eng_resources_table(bench->resources, shape->row_format, shape->row_dims,
+                                           shape->address.rows[0], table, err);
+    if (status) return status;
+    const EngTableArena *arena = eng_resources_arena(bench->resources);
+    state->huge_share = (double)arena->huge_bytes / (double)arena->value_bytes;
+    if (pages_of(point) == ENG_PAGES_HUGE) return ENG_OK;
+    status = eng_table_pages_take(table, pages_of(point), &state->pages, err);
+    if (status) return status;
+    *table = state->pages->table;
+    state->huge_share = state->pages->huge_share;
+    return ENG_OK;
 }
 
 static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out, EngErr *err)
@@ -202,13 +237,7 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
     EngShape *shape = &state->shape;
     status = eng_shape_resolve(point, shape, err);
     if (!status) status = eng_point_kernel(point, ENG_OP_GATHER, &kernel, err);
-    if (!status)
-        status = eng_resources_table(bench->resources, shape->row_format, shape->row_dims,
-                                     shape->address.rows[0], &table, err);
-    if (!status && pages_of(point) != ENG_PAGES_HUGE) {
-        status = eng_table_pages_take(&table, pages_of(point), &state->pages, err);
-        if (!status) table = state->pages->table;
-    }
+    if (!status) status = take_table(state, bench, point, &table, err);
     if (!status) status = setup_rows(state, bench, point, &table, err);
     if (!status) {
         EngProblem problem = problem_of(point, shape, table);
@@ -223,9 +252,6 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
         teardown(state);
         return status;
     }
-    const EngTableArena *arena = eng_resources_arena(bench->resources);
-    state->huge_share = state->pages ? state->pages->huge_share
-                                     : (double)arena->huge_bytes / (double)arena->value_bytes;
     *out = state;
     return ENG_OK;
 }
@@ -255,6 +281,24 @@ static EngStatus run(void *opaque, EngErr *err)
     return eng_replay_run(&state->replay, run_window, state, window, err);
 }
 
+/* Of a table that the host does not have, the rows wanted are made anew. */
+static EngStatus compare(const State *state, const EngGatherArgs *args, EngCheck *sum, EngErr *err)
+{
+    EngGatherProblem problem = state->runner.problem.u.gather;
+    EngGatherArgs there = *args;
+    int64_t n = problem.tokens * problem.columns, *ids = NULL;
+    if (!state->made) return eng_check_gather(&problem, args, sum, err);
+    EngStatus status = eng_device_table_rows(state->made, args->rows, n, &problem.table, err);
+    if (!status) status = eng_alloc_or((void **)&ids, (size_t)n, sizeof *ids, "rows", err);
+    for (int64_t i = 0; i < n && !status; i++) ids[i] = i;
+    there.rows = ids;
+    if (!status) status = eng_check_gather(&problem, &there, sum, err);
+    eng_free((void *)problem.table.values);
+    eng_free((void *)problem.table.scales);
+    eng_free(ids);
+    return status;
+}
+
 /* Every output of the windows verified: as many as make 128 tokens, and at least one. */
 static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
 {
@@ -273,8 +317,7 @@ static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
                eng_dtype_bytes(state->runner.problem.u.gather.out,
                                (size_t)state->shape.tokens * (size_t)state->shape.k));
         status = eng_runner_run_whole(&state->runner, &args, err);
-        if (!status)
-            status = eng_check_gather(&state->runner.problem.u.gather, &args.u.gather, &sum, err);
+        if (!status) status = compare(state, &args.u.gather, &sum, err);
     }
     eng_residual_of_check(&sum, "exact", residual);
     return status;
@@ -297,6 +340,10 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     eng_runner_cost(&state->runner, &values[10], &values[11]);
     values[12] = state->huge_share;
     values[13] = eng_launches(timing);
+    const EngTable *table = &state->runner.problem.u.gather.table;
+    values[14] =
+        (double)table->rows * (double)(eng_row_stride_bytes(table->format, table->row_dims) +
+                                       eng_row_scale_bytes(table->format, table->row_dims));
 }
 
 const EngExperiment eng_experiment_gather = {

@@ -1,8 +1,10 @@
-/* hash: how fast do token ids become row numbers? The rows of one layer for windows of the stream,
- * each with its real history, as a prefill chunk or a decode step would ask for them. */
+/* hash: how fast do token ids become row numbers? The rows of one layer, or of all in one call, for
+ * windows of the stream, each with its real history, as a prefill chunk or a decode step would ask
+ * for them. */
 #include "bench/experiments/experiments.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "bench/experiments/axes.h"
@@ -15,15 +17,22 @@
 #define EST_NS_CALL    60.0
 #define DEVICE_WINDOWS 64 /* verified: each costs copies and a wait */
 
+static const char *const g_words_layers[] = {"one", "all", NULL};
+
 static const EngAxisDef g_axes[] = {
-    ENG_AXES_ADDRESS,    ENG_AXIS_TOKENS_DEF("4096", "positions per call: 1 is a decode step"),
-    ENG_AXIS_CORPUS_DEF, ENG_AXIS_THREADS_DEF,
-    ENG_AXIS_GRAPH_DEF,  ENG_AXIS_VARIANT_DEF("hash"),
+    ENG_AXES_ADDRESS,
+    {"layers", ENG_AXIS_WORD, "one", "", 0, 0, g_words_layers,
+     "all: rows of every layer of the preset in one call"},
+    ENG_AXIS_TOKENS_DEF("4096", "positions per call: 1 is a decode step"),
+    ENG_AXIS_CORPUS_DEF,
+    ENG_AXIS_THREADS_DEF,
+    ENG_AXIS_GRAPH_DEF,
+    ENG_AXIS_VARIANT_DEF("hash"),
 };
 
 static const EngMetricDef g_metrics[] = {
-    {"mtok_per_s", "Mtok/s", +1, "cpu", "million token positions per second, one layer"},
-    {"ns_per_token", "ns", -1, "cpu", "CPU time per position, all columns of one layer"},
+    {"mtok_per_s", "Mtok/s", +1, "cpu", "million token positions per second"},
+    {"ns_per_token", "ns", -1, "cpu", "CPU time per position, all columns"},
     {"wall_us", "us", -1, "wall", "wall time of one call"},
     {"cpu_us", "us", -1, "cpu", "CPU time of one call (busiest thread)"},
     ENG_METRIC_LAUNCHES_DEF,
@@ -37,6 +46,19 @@ typedef struct State {
     int64_t *rows;
 } State;
 
+/* The shape's address is that of all layers where the axis says so. */
+static EngStatus resolve(const EngPoint *point, EngShape *shape, EngErr *err)
+{
+    EngStatus status = eng_shape_resolve(point, shape, err);
+    if (status || strcmp(eng_point_word(point, "layers"), "all")) return status;
+    return eng_shape_layers(shape, shape->preset.address.vocab, &shape->address, err);
+}
+
+static size_t row_numbers(const EngShape *shape)
+{
+    return (size_t)shape->tokens * (size_t)(shape->address.n_layers * shape->columns);
+}
+
 static EngProblem problem_of(const EngShape *shape)
 {
     return (EngProblem){.op = ENG_OP_HASH,
@@ -48,7 +70,7 @@ static EngStatus check(const EngPoint *point, EngErr *why)
 {
     EngShape shape;
     const EngKernel *kernel;
-    EngStatus status = eng_shape_resolve(point, &shape, why);
+    EngStatus status = resolve(point, &shape, why);
     if (!status) status = eng_point_kernel(point, ENG_OP_HASH, &kernel, why);
     if (status) return status;
     EngProblem problem = problem_of(&shape);
@@ -60,20 +82,20 @@ static EngStatus check(const EngPoint *point, EngErr *why)
 static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
 {
     EngShape shape;
-    EngStatus status = eng_shape_resolve(point, &shape, err);
+    EngStatus status = resolve(point, &shape, err);
     if (status) return status;
     *need = (EngNeed){.corpus = eng_point_word(point, "corpus"),
                       .preset = eng_point_word(point, "preset"),
                       .max_tokens = shape.tokens,
-                      .private_bytes = (size_t)shape.tokens * (size_t)shape.columns * 8};
+                      .private_bytes = row_numbers(&shape) * sizeof(int64_t)};
     return ENG_OK;
 }
 
 static double estimate_ns(const EngPoint *point)
 {
     EngShape shape;
-    if (eng_shape_resolve(point, &shape, NULL)) return 0;
-    return EST_NS_CALL + EST_NS_PER_ROW * (double)shape.tokens * shape.columns / shape.threads;
+    if (resolve(point, &shape, NULL)) return 0;
+    return EST_NS_CALL + EST_NS_PER_ROW * (double)row_numbers(&shape) / shape.threads;
 }
 
 static void teardown(void *opaque)
@@ -96,7 +118,7 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
     EngStatus status = eng_alloc_or((void **)&state, 1, sizeof *state, "hash", err);
     if (status) return status;
     EngShape *shape = &state->shape;
-    status = eng_shape_resolve(point, shape, err);
+    status = resolve(point, shape, err);
     if (!status) status = eng_point_kernel(point, ENG_OP_HASH, &kernel, err);
     if (!status)
         status = eng_resources_tokens(bench->resources, shape->preset.name,
@@ -107,8 +129,8 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
                                eng_replay_windows(point, eng_windows_count(shape->tokens)),
                                shape->max_order - 1, bench->seed, eng_point_who(point, who), err);
     if (!status)
-        status = eng_alloc_or((void **)&state->rows, (size_t)shape->tokens * (size_t)shape->columns,
-                              sizeof(int64_t), "rows", err);
+        status =
+            eng_alloc_or((void **)&state->rows, row_numbers(shape), sizeof(int64_t), "rows", err);
     EngProblem problem = problem_of(shape);
     if (!status) status = eng_point_settings(point, kernel, &problem, err);
     if (!status) status = eng_runner_open(&state->runner, kernel, &problem, err);

@@ -234,6 +234,15 @@ EngStatus eng_mirror_cover(EngMirrors *mirrors, const void *host, size_t bytes, 
     return find(mirrors, host, bytes, ENG_CUDA_DEVICE, &mirror, err);
 }
 
+EngStatus eng_mirror_at(EngMirrors *mirrors, const void *host, size_t bytes, const void **there,
+                        EngErr *err)
+{
+    EngMirror *mirror;
+    EngStatus status = find(mirrors, host, bytes, ENG_CUDA_DEVICE, &mirror, err);
+    if (!status) *there = mirror->there + ((const uint8_t *)host - mirror->host);
+    return status;
+}
+
 EngStatus eng_mirror_problem(EngMirrors *mirrors, const EngProblem *problem, EngTableAt table,
                              EngProblem *there, EngErr *err)
 {
@@ -243,7 +252,7 @@ EngStatus eng_mirror_problem(EngMirrors *mirrors, const EngProblem *problem, Eng
     int n = problem_buffers(problem, buffers);
     *there = *problem;
     for (int i = 0; i < n && !status; i++) {
-        if (buffers[i].table && table == ENG_TABLE_STAGED) continue;
+        if (buffers[i].table && (table == ENG_TABLE_STAGED || table == ENG_TABLE_MADE)) continue;
         status =
             translate(mirrors, there, &buffers[i], buffers[i].table ? place : ENG_CUDA_DEVICE, err);
     }

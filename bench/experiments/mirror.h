@@ -29,11 +29,15 @@ typedef struct EngMirrors {
 
 /* Mirrors of a whole buffer, for pointers into it. `host` has its content already. */
 EngStatus eng_mirror_cover(EngMirrors *mirrors, const void *host, size_t bytes, EngErr *err);
-/* problem and args with the addresses of mirrors. A staged table has none. */
+/* problem and args with the addresses of mirrors. A staged table has none, nor has one made on the
+ * device. */
 EngStatus eng_mirror_problem(EngMirrors *mirrors, const EngProblem *problem, EngTableAt table,
                              EngProblem *there, EngErr *err);
 EngStatus eng_mirror_args(EngMirrors *mirrors, const EngProblem *problem, const EngArgs *args,
                           EngArgs *there, EngErr *err);
+/* Where the device has these bytes. */
+EngStatus eng_mirror_at(EngMirrors *mirrors, const void *host, size_t bytes, const void **there,
+                        EngErr *err);
 /* All buffers of args to their mirrors; those that the operation writes, back from them. */
 EngStatus eng_mirror_push(EngMirrors *mirrors, const EngProblem *problem, const EngArgs *args,
                           EngErr *err);

@@ -41,6 +41,7 @@ static const EngMetricDef g_metrics[] = {
     {"flops", "flop", 0, "none", "arithmetic of one call, from its shape (EngKernel.cost)"},
     {"moved_bytes", "B", 0, "none", "bytes one call must read and write, from its shape"},
     ENG_METRIC_LAUNCHES_DEF,
+    {"working_set_bytes", "B", 0, "none", "weights, and inputs of all windows timed"},
 };
 
 typedef struct State {
@@ -244,6 +245,9 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     values[4] = cpu_ns * 1e-3 / tokens;
     eng_runner_cost(&state->runner, &values[5], &values[6]);
     values[7] = eng_launches(timing);
+    values[8] =
+        state->weight_bytes + (double)state->inputs.windows.n *
+                                  (double)(state->inputs.value_bytes + state->inputs.scale_bytes);
 }
 
 const EngExperiment eng_experiment_project = {

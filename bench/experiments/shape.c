@@ -133,8 +133,7 @@ static EngStatus resolve_layer(const EngPoint *point, EngShape *shape, EngErr *e
                     shape->preset.name, list);
 }
 
-/* Primes are shared by all layers of a preset, so the whole preset is built and one layer kept. */
-EngStatus eng_shape_address(const EngShape *shape, int64_t vocab, EngAddress *address, EngErr *err)
+EngStatus eng_shape_layers(const EngShape *shape, int64_t vocab, EngAddress *address, EngErr *err)
 {
     EngAddressSpec spec = shape->preset.address;
     spec.min_order = shape->min_order;
@@ -142,7 +141,13 @@ EngStatus eng_shape_address(const EngShape *shape, int64_t vocab, EngAddress *ad
     spec.heads = shape->heads;
     spec.start = shape->rows_per_head;
     spec.vocab = vocab;
-    EngStatus status = eng_address_build(&spec, address, err);
+    return eng_address_build(&spec, address, err);
+}
+
+/* Primes are shared by all layers of a preset, so the whole preset is built and one layer kept. */
+EngStatus eng_shape_address(const EngShape *shape, int64_t vocab, EngAddress *address, EngErr *err)
+{
+    EngStatus status = eng_shape_layers(shape, vocab, address, err);
     if (status) return status;
     int at = 0;
     while (address->layer_ids[at] != shape->layer) at++;

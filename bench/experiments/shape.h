@@ -38,6 +38,8 @@ typedef struct EngShape {
 EngStatus eng_shape_resolve(const EngPoint *point, EngShape *shape, EngErr *err);
 
 /* The same addressing over another vocabulary. ENG_USAGE from eng_address_build. */
+/* Of all layers of the preset; the other keeps the shape's own. */
+EngStatus eng_shape_layers(const EngShape *shape, int64_t vocab, EngAddress *address, EngErr *err);
 EngStatus eng_shape_address(const EngShape *shape, int64_t vocab, EngAddress *address, EngErr *err);
 
 /* "2-4" or "3" into first and last; ENG_USAGE naming the text. */

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/nvtx.h"
 #include "bench/experiments/axes.h"
+#include "bench/experiments/histograms.h"
 #include "bench/experiments/inputs.h"
 #include "bench/experiments/stages.h"
 #include "bench/experiments/support.h"
@@ -467,9 +468,8 @@ static EngStatus histograms(void *opaque, EngHistogramSink sink, void *context, 
 {
     const State *state = opaque;
     const EngShape *shape = &state->shape;
-    (void)err;
-    eng_gate_histograms(state->gates, shape->tokens, shape->streams, shape->layer, sink, context);
-    return ENG_OK;
+    return eng_gate_histograms(NULL, state->gates, shape->tokens, shape->streams, shape->layer,
+                               sink, context, err);
 }
 
 const EngExperiment eng_experiment_step = {

@@ -9,8 +9,6 @@
 #include "base/nvtx.h"
 #include "bench/experiments/shape.h"
 
-#define GATE_BINS 80
-
 static bool on_device(const EngKernel *kernel)
 {
     return kernel->backend == ENG_CUDA;
@@ -216,15 +214,4 @@ int eng_bin_of(double x, double lo, double hi, int n)
 {
     double bin = floor((x - lo) / (hi - lo) * n);
     return !(bin >= 0) ? 0 : bin >= n ? n - 1 : (int)bin; /* in this order: it may not fit an int */
-}
-
-void eng_gate_histograms(const float *gates, int64_t tokens, int streams, int layer,
-                         EngHistogramSink sink, void *context)
-{
-    for (int s = 0; s < streams; s++) {
-        int64_t counts[GATE_BINS] = {0};
-        for (int64_t t = 0; t < tokens; t++)
-            counts[eng_bin_of(gates[t * streams + s], 0, 1, GATE_BINS)]++;
-        sink(context, "gate", layer, s, "linear", 0, 1, counts, GATE_BINS);
-    }
 }

@@ -55,9 +55,6 @@ double eng_signed_log(double x);
 /* The bin of x among n equal ones over [lo, hi]; what lies outside counts into the last ones,
  * NaN into the first. */
 int eng_bin_of(double x, double lo, double hi, int n);
-/* Gates [tokens, streams] into one histogram "gate" of 80 bins over [0, 1] per stream. */
-void eng_gate_histograms(const float *gates, int64_t tokens, int streams, int layer,
-                         EngHistogramSink sink, void *context);
 
 /* Nanoseconds of one inner iteration. */
 double eng_cpu_ns(const EngTiming *timing);

@@ -165,7 +165,7 @@ static const EngKernel gather_background = {
 
 /* ---- gate ---- */
 
-static void gate_cost(const EngProblem *problem, EngCost *cost)
+void eng_cuda_gate_cost(const EngProblem *problem, EngCost *cost)
 {
     const EngGateProblem *p = &problem->u.gate;
     double values = (double)p->tokens * p->streams * p->hidden;
@@ -190,7 +190,7 @@ static const EngKernel gate_onepass = {
     .summary =
         "a block for each token and stream, elements kept in registers from sum to write-back",
     .supports = eng_cuda_variant_supports,
-    .cost = gate_cost,
+    .cost = eng_cuda_gate_cost,
     .create = create,
     .run = gate_run,
     .destroy = destroy,
@@ -201,9 +201,15 @@ const EngKernel *const eng_cuda_kernels[] = {
     &gather_decode,
     &gather_background,
     &eng_cuda_gather_staged,
+    &eng_cuda_gather_roof_t2,
+    &eng_cuda_gather_roof_t16,
+    &eng_cuda_gather_roof_t16_deep,
+    &eng_cuda_gather_roof_t16_b2112,
     &eng_cuda_project_mma,
     &eng_cuda_project_blas,
+    &eng_cuda_project_roof_read,
     &gate_onepass,
+    &eng_cuda_gate_roof_copy,
     &eng_cuda_conv_taps,
     &eng_cuda_back_gate_parts,
     &eng_cuda_back_gather_sort,

@@ -112,6 +112,21 @@ void eng_cuda_conv_destroy(EngCudaConv *conv); /* accepts NULL */
 EngStatus eng_cuda_conv(const EngCudaConv *conv, const EngConvArgs *args, EngCudaStream *stream,
                         EngErr *err);
 
+/* ---- roofs: the same bytes read and stored, nothing computed; outputs mean nothing ---- */
+
+/* ENG_UNSUPPORTED where rows (values) are no whole loads. */
+EngStatus eng_cuda_gather_roof_fits(const EngGatherProblem *problem, EngErr *why);
+EngStatus eng_cuda_gate_roof_fits(const EngGateProblem *problem, EngErr *why);
+/* row_tile above 0; blocks 0: one for each tile. deep: eight loads in flight a thread instead of
+ * four. */
+EngStatus eng_cuda_gather_roof(const EngGatherProblem *problem, const EngGatherArgs *args,
+                               EngCudaGrid grid, bool deep, EngCudaStream *stream, EngErr *err);
+/* Streams keep their bits. */
+EngStatus eng_cuda_gate_roof(const EngGateProblem *problem, const EngGateArgs *args,
+                             EngCudaStream *stream, EngErr *err);
+EngStatus eng_cuda_project_roof(const EngProjectProblem *problem, const EngProjectArgs *args,
+                                EngCudaStream *stream, EngErr *err);
+
 /* ---- histograms of gates and scores, for traced passes ---- */
 
 #define ENG_CUDA_MOST_BINS 256

@@ -97,6 +97,39 @@ EngStatus eng_cuda_gate(const EngGateProblem *problem, const EngGateArgs *args,
     return no_device(err);
 }
 
+EngStatus eng_cuda_gather_roof_fits(const EngGatherProblem *problem, EngErr *why)
+{
+    (void)problem;
+    return no_device(why);
+}
+
+EngStatus eng_cuda_gate_roof_fits(const EngGateProblem *problem, EngErr *why)
+{
+    (void)problem;
+    return no_device(why);
+}
+
+EngStatus eng_cuda_gather_roof(const EngGatherProblem *problem, const EngGatherArgs *args,
+                               EngCudaGrid grid, bool deep, EngCudaStream *stream, EngErr *err)
+{
+    (void)problem, (void)args, (void)grid, (void)deep, (void)stream;
+    return no_device(err);
+}
+
+EngStatus eng_cuda_gate_roof(const EngGateProblem *problem, const EngGateArgs *args,
+                             EngCudaStream *stream, EngErr *err)
+{
+    (void)problem, (void)args, (void)stream;
+    return no_device(err);
+}
+
+EngStatus eng_cuda_project_roof(const EngProjectProblem *problem, const EngProjectArgs *args,
+                                EngCudaStream *stream, EngErr *err)
+{
+    (void)problem, (void)args, (void)stream;
+    return no_device(err);
+}
+
 EngStatus eng_cuda_project_fits(const EngProjectProblem *problem, EngErr *why)
 {
     (void)problem;

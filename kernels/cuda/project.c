@@ -30,7 +30,7 @@ static EngStatus start(const EngProblem *problem, State **out, EngErr *err)
 }
 
 /* What the algorithm must move, whatever a variant reads: as on the host. */
-static void cost(const EngProblem *problem, EngCost *cost)
+void eng_cuda_project_cost(const EngProblem *problem, EngCost *cost)
 {
     const EngProjectProblem *p = &problem->u.project;
     double m = (double)p->tokens, n = p->n, k = p->k;
@@ -92,7 +92,7 @@ const EngKernel eng_cuda_project_mma = {
         "up to 16 tokens, fp8 weights read as they lie, bf16 products of 16 rows by 8 tokens",
     .tunables = mma_tunables,
     .supports = mma_supports,
-    .cost = cost,
+    .cost = eng_cuda_project_cost,
     .create = mma_create,
     .run = mma_run,
     .destroy = destroy,
@@ -141,7 +141,7 @@ const EngKernel eng_cuda_project_blas = {
     .checked = true,
     .summary = "cuBLASLt in bf16, fp8 weights expanded once and fp8 tokens before each product",
     .supports = blas_supports,
-    .cost = cost,
+    .cost = eng_cuda_project_cost,
     .create = blas_create,
     .run = blas_run,
     .destroy = destroy,

@@ -9,7 +9,7 @@
 #include "base/rng.h"
 
 #define DEVIATION  0.1
-#define QUANTILES  65536
+#define QUANTILES  (ENG_CONTENT_QUANTILES - 1)
 #define SCALE_ROWS 4096 /* rows whose inner scales come from one random stream */
 
 /* Any byte but a NaN code: 0x7f and 0xff become 0x7e and 0xfe. */

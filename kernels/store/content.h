@@ -14,10 +14,13 @@
 /* Positions must be multiples of it: each chunk has a random stream of its own. */
 #define ENG_CONTENT_CHUNK_BYTES ((size_t)64 << 10)
 
+#define ENG_CONTENT_QUANTILES   65537
+
 typedef struct EngContent {
     EngRowFormat format;
     uint64_t seed;
-    float *quantiles; /* of the normal distribution, for bf16 and f32; owned */
+    float *
+        quantiles; /* [ENG_CONTENT_QUANTILES] of the normal distribution, for bf16 and f32; owned */
 } EngContent;
 
 EngStatus eng_content_create(EngContent *content, EngRowFormat format, uint64_t seed, EngErr *err);

@@ -20,4 +20,56 @@ expect 1 '--out wants a folder' bash "$check" --run --out
 expect 1 'wants --out' bash "$check" --run
 expect 1 'whole number' bash "$check" --run --out "$work/o" --seconds=soon
 expect 7 'no program beside' bash "$check" --run --out "$work/o"
+
+# The report, with a program that answers as on a device.
+mkdir -p "$work/pack" && cp "$check" "$work/pack/gpu_check"
+cat >"$work/pack/engram" <<'END'
+#!/bin/bash
+case $1 in
+    run) echo "$*" >>"$ASKED"; echo 'device: L2 60 MiB, pinned tables 6336 to 6336 MiB; SM at 1980 to 1980 MHz'
+         while [ $# -gt 0 ]; do [ "$1" = --db ] && : >"$2"; shift; done ;;
+    doctor) echo 'device: NVIDIA H200, 132 multiprocessors' ;;
+    export) cat "$POINTS" ;;
+esac
+END
+printf '#!/bin/sh\nexit 0\n' >"$work/pack/device_kernels"
+chmod +x "$work/pack/engram" "$work/pack/device_kernels"
+cat >"$work/points" <<'END'
+run_id,experiment,backend,tokens,layers,table_at,graph,variant,is_roof,outcome,percent_of_roof,cpu_us
+1,gather,cuda,4096,,local,off,cuda_decode,0,measured,91.2,40
+1,gather,cuda,4096,,local,off,cuda_roof_t2,1,measured,100,36
+1,gather,cuda,8192,,local,off,cuda_decode,0,measured,88.5,80
+1,gather,cuda,64,,local,off,cuda_decode,0,measured,60,8
+1,gather,cuda,1,,pinned,on,cuda_decode,0,measured,,5.2
+1,gather,cuda,4,,pinned,on,cuda_decode,0,measured,,5.9
+1,gather,cuda,4,,pinned,off,cuda_decode,0,measured,,9
+1,hash,cuda,4096,all,,on,cuda_reciprocal,0,measured,,6.5
+1,gate,cuda,4096,,,on,cuda_onepass,0,measured,84.9,400
+1,gate,cpu,4096,,,off,avx2,0,measured,20,9000
+1,project,cuda,1,,,on,cuda_mma,0,failed,,
+END
+ASKED=$work/asked POINTS=$work/points bash "$work/pack/gpu_check" --run --out "$work/report" --seconds=100 >"$work/out" 2>&1 ||
+    fail "report: $(cat "$work/out")"
+for line in 'gather of 4,096 tokens and more at least 85 % of its roof: 88.5 % of its roof, met' \
+    'gather of 1 to 4 tokens from pinned memory at most 6 us: 5.9 us, met' \
+    'hash of all layers, 4,096 tokens at most 5 us: 6.5 us, MISSED' \
+    'gate of 4,096 tokens at least 85 % of copying: 84.9 % of copying, MISSED' \
+    'up to 8 tokens at least 80 % of reading the weights: not measured' \
+    'pinned tables 6336 to 6336 MiB; SM at 1980' '132 multiprocessors'; do
+    grep -q -- "$line" "$work/report/report.txt" || fail "no '$line' in $(cat "$work/report/report.txt")"
+done
+grep -q 'gather .*rows=16000000.*table_at=made' "$work/asked" || fail "no true size: $(cat "$work/asked")"
+# What it asks for are experiments, axes and values of the program.
+engram=$1
+while read -r asked; do
+    # shellcheck disable=SC2086
+    set -- $asked
+    arguments=()
+    while [ $# -gt 0 ]; do
+        case $1 in --db) shift ;; --trace) ;; *) arguments+=("$1") ;; esac
+        shift
+    done
+    "$engram" "${arguments[@]}" --dry-run >"$work/dry" 2>&1
+    case $? in 0 | 5 | 77) ;; *) fail "$asked: $(tail -2 "$work/dry")" ;; esac
+done <"$work/asked"
 echo ok

@@ -106,6 +106,11 @@ wide 'eng_gate_held_kernel' 5 "16 1"
 # Four rows of weights before the loop and four in it, and tokens; scales of 1 byte.
 wide 'eng_project_kernel' 10 "16 1"
 wide 'eng_expand_kernel' 1 "16 1"
+# Roofs: as many loads in flight as they say, of the tables' and of three runs of bytes and one more.
+wide 'eng_rows_roof_kernelILi16ELi(16|8)ELi8E' 8 "16 8 1"
+wide 'eng_rows_roof_kernelILi16ELi(16|8)ELi4E' 4 "16 8 1"
+wide 'eng_rows_roof_kernelILi8E' 4 "8 1"
+wide 'eng_stream_roof_kernel' 16 "16"
 
 [ "$failures" = 0 ] && echo "CUDA sources compile without warnings and spills"
 exit "$failures"

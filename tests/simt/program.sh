@@ -17,9 +17,15 @@ ask() { sqlite3 "$1" "$2"; }
 ask a.db "SELECT evidence_json FROM segments" | grep -q '"device":{"floor_ns":[1-9].*"sm_mhz":null,"why":"' ||
     fail "no evidence of the device"
 [ "$(ask a.db "SELECT count(*) FROM roofs r JOIN points p ON p.point_key = r.roof_point_key
-    WHERE p.backend = 'cuda'")" = 0 ] || fail "a roof of the device that nobody measured"
-[ "$(ask a.db "SELECT count(*) FROM v_summary WHERE backend = 'cuda' AND percent_of_roof IS NOT NULL")" = 0 ] ||
-    fail "a kernel of the device is compared with a roof of the host"
+    WHERE p.backend = 'cuda'")" -ge 4 ] || fail "roofs of the device: $(cat a.txt)"
+[ "$(ask a.db "SELECT count(*) FROM v_summary WHERE backend = 'cuda' AND outcome = 'measured'
+    AND metric = 'cpu_us' AND percent_of_roof IS NULL AND axes_json ->> '$.table_at' IS NOT 'staged'")" = 0 ] ||
+    fail "a kernel of the device stands beside no roof"
+# What the host packs and copies has no roof, least of all one of the host's.
+[ "$(ask a.db "SELECT count(*) FROM v_summary WHERE backend = 'cuda' AND percent_of_roof IS NOT NULL
+    AND axes_json ->> '$.table_at' = 'staged'")" = 0 ] || fail "staged rows beside a roof"
+grep -q '^device: L2 1 MiB, working sets .* MiB (it holds [0-9]* of [0-9]*), pinned tables .* MiB; clocks: .*; empty kernel' a.txt ||
+    fail "no line on the device: $(cat a.txt)"
 grep -q 'host executor' <(ask a.db "SELECT gpu FROM machines") || fail "machine"
 
 # The 40th launch is a fault: its point fails with the reason, and the block goes on in a new process.

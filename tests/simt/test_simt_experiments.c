@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "bench/core/resources.h"
@@ -91,9 +92,9 @@ static bool live(EngPoint *point, double *values)
     return true;
 }
 
-static int g_case;
+static int g_case, g_roofs; /* lives, and those of roofs */
 
-/* All variants of the device that take the point's shape. */
+/* All variants of the device that take the point's shape; how many of them are no roofs. */
 static int live_all(EngPoint *point, double launches)
 {
     const EngExperiment *experiment = point->experiment;
@@ -107,7 +108,8 @@ static int live_all(EngPoint *point, double launches)
         simt_begin(g_case % 3, g_case % 4, (unsigned long)g_case, 0);
         set_axis(point, "variant", kernels[i]->name);
         bool supported = live(point, values);
-        lived += supported;
+        lived += supported && !kernels[i]->roof;
+        g_roofs += supported && kernels[i]->roof;
         if (supported && launches > 0)
             assert_true(metric_of(experiment, values, "launches") == launches);
     }
@@ -143,17 +145,121 @@ static void test_kernels(void **unused)
             }
 }
 
+/* Rows of all layers by one launch. */
+static void test_layers(void **unused)
+{
+    (void)unused;
+    EngPoint point = point_of(&eng_experiment_hash, "tokens", "33", "layers", "all", "corpus",
+                              "synthetic", "rows", "101", NULL);
+    assert_int_equal(live_all(&point, 1), 1);
+}
+
 static void test_tables(void **unused)
 {
     static const char *const formats[] = {"fp8", "bf16", "f32", "fp8_packed", "fp8_pad288", "int4"};
-    static const char *const places[] = {"local", "pinned", "staged"};
+    static const char *const places[] = {"local", "pinned", "staged", "made"};
     (void)unused;
     for (int f = 0; f < 6; f++)
-        for (int p = 0; p < 3; p++) {
+        for (int p = 0; p < 4; p++) {
             EngPoint point = point_of(&eng_experiment_gather, TINY, "tokens", "9", "row_format",
-                                      formats[f], "table_at", places[p], NULL);
+                                      formats[f], "row_dims", "256", "table_at", places[p], NULL);
+            g_roofs = 0;
             assert_int_equal(live_all(&point, 1), p == 2 ? 1 : 2);
+            assert_int_equal(g_roofs, p == 2 ? 0 : 4);
         }
+}
+
+/* A table made on the device: no memory of the host is asked for, one larger than the device's
+ * memory is refused, and points of a worker share one. */
+static void test_made(void **unused)
+{
+    EngNeed need;
+    void *first, *second;
+    uint64_t before = eng_mem_live_blocks();
+    const EngExperiment *gather = &eng_experiment_gather;
+    EngPoint point = point_of(gather, "rows", "16000000", "tokens", "64", "corpus", "synthetic",
+                              "table_at", "made", "variant", "cuda_decode", NULL);
+    (void)unused;
+    ok(gather->need(&point, &need, &g_err));
+    assert_false(need.table);
+    assert_true(need.private_bytes < 1u << 30);
+    assert_int_equal(gather->check(&point, &g_err), ENG_UNSUPPORTED);
+    assert_non_null(strstr(g_err.text, "table of 94.4 GiB, the device has 24.0"));
+    set_axis(&point, "variant", "portable");
+    assert_int_equal(gather->check(&point, &g_err), ENG_UNSUPPORTED);
+
+    EngPoint a = point_of(gather, TINY, "tokens", "9", "table_at", "made", "variant", "cuda_decode",
+                          NULL),
+             b = point_of(gather, TINY, "tokens", "9", "table_at", "made", "variant",
+                          "cuda_roof_t2", NULL);
+    simt_begin(0, 1, 5, 0);
+    EngResources *resources = open_for(&a);
+    EngBench bench = {.resources = resources, .seed = 77};
+    ok(gather->setup(&bench, &a, &first, &g_err));
+    long launches = simt_launches();
+    ok(gather->setup(&bench, &b, &second, &g_err));
+    assert_int_equal(simt_launches(), launches); /* not filled again */
+    gather->teardown(first);
+    verify(&b, second);
+    gather->teardown(second);
+    eng_resources_destroy(resources);
+    assert_int_equal(simt_faults(), 0);
+    assert_int_equal(eng_mem_live_blocks(), before);
+}
+
+/* ---- histograms ---- */
+
+typedef struct Counts {
+    int64_t gates[80], scores[80];
+} Counts;
+
+static void add_counts(void *context, const char *name, int layer, int stream, const char *scale,
+                       double lo, double hi, const int64_t *counts, int n_bins)
+{
+    Counts *all = context;
+    (void)layer, (void)stream, (void)scale, (void)lo, (void)hi;
+    assert_int_equal(n_bins, 80);
+    for (int i = 0; i < n_bins; i++)
+        (strcmp(name, "gate") ? all->scores : all->gates)[i] += counts[i];
+}
+
+static Counts histograms_of(const char *variant, long *launches)
+{
+    void *state;
+    Counts counts = {0};
+    EngPoint point = point_of(&eng_experiment_gate, "preset", "tiny", "hidden", "64", "tokens",
+                              "33", "variant", variant, NULL);
+    simt_begin(2, 1, 9, 0);
+    EngResources *resources = open_for(&point);
+    EngBench bench = {.resources = resources, .seed = 77};
+    ok(eng_experiment_gate.setup(&bench, &point, &state, &g_err));
+    *launches = simt_launches();
+    ok(eng_experiment_gate.histograms(state, add_counts, &counts, &g_err));
+    *launches = simt_launches() - *launches;
+    eng_experiment_gate.teardown(state);
+    eng_resources_destroy(resources);
+    assert_int_equal(simt_faults(), 0);
+    return counts;
+}
+
+/* By a kernel, of what the gate's kernel left on the device; the host's gates differ from those by
+ * a rounding, which moves few into the next bin. */
+static void test_histograms(void **unused)
+{
+    long by_device, by_host;
+    Counts device = histograms_of("cuda_onepass", &by_device);
+    Counts host = histograms_of("portable", &by_host);
+    int64_t gates = 0, scores = 0, moved = 0;
+    (void)unused;
+    assert_int_equal(by_device, 2);
+    assert_int_equal(by_host, 0);
+    for (int i = 0; i < 80; i++) {
+        gates += device.gates[i], scores += device.scores[i];
+        moved += llabs(device.gates[i] - host.gates[i]) + llabs(device.scores[i] - host.scores[i]);
+    }
+    assert_int_equal(gates, 4 * 16 * 33); /* streams, windows, tokens */
+    assert_int_equal(scores, gates);
+    assert_true(moved <= gates / 100);
 }
 
 /* The whole forward: kernels hand results on without the host. */
@@ -234,9 +340,10 @@ static void test_interference(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kernels),      cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_chain),        cmocka_unit_test(test_prefetch),
-        cmocka_unit_test(test_interference),
+        cmocka_unit_test(test_kernels),    cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_layers),     cmocka_unit_test(test_made),
+        cmocka_unit_test(test_histograms), cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_prefetch),   cmocka_unit_test(test_interference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

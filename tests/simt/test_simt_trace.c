@@ -111,8 +111,10 @@ static EngFetch read_file(const char *path)
     return fetch;
 }
 
-/* A step whose rows are needed before layer `placement`, captured and replayed. */
-static void check_step(const char *placement, int order, double hidden)
+/* A step whose rows are needed before layer `placement`, captured and replayed: `tokens` of
+ * `columns` rows each, whose fetch has as many blocks. */
+static void check_step(const char *placement, const char *tokens, const char *heads, int order,
+                       int blocks, double hidden)
 {
     static Buffer buffer;
     char path[] = "/tmp/engram_simt_XXXXXX";
@@ -121,9 +123,9 @@ static void check_step(const char *placement, int order, double hidden)
     EngDeviceStep step = {0};
     EngStepSums sums = {0}, unused = {0};
     EngPoint point = point_of(&eng_experiment_prefetch, "preset", "tiny", "orders", "2-3", "heads",
-                              "2", "rows", "101", "row_dims", "32", "corpus", "synthetic", "hidden",
-                              "64", "backend", "cuda", "tokens", "9", "layers", "4", "placement",
-                              placement, "graph", "on", "table_at", "pinned", NULL);
+                              heads, "rows", "101", "row_dims", "32", "corpus", "synthetic",
+                              "hidden", "64", "backend", "cuda", "tokens", tokens, "layers", "4",
+                              "placement", placement, "graph", "on", "table_at", "pinned", NULL);
     simt_begin(order % 3, order % 4, (unsigned long)order, 0);
     ok(eng_resources_create("no-such-folder", 1, &resources, &g_err));
     ok(point.experiment->need(&point, &need, &g_err));
@@ -140,23 +142,35 @@ static void check_step(const char *placement, int order, double hidden)
     close(mkstemp(path));
     write_file(path, &buffer);
     EngFetch fetch = read_file(path);
-    /* 36 rows in tiles of 2: 18 blocks. */
-    assert_int_equal(fetch.fetch_ns, KERNEL_NS + 18 * THREADS);
+    assert_int_equal(fetch.fetch_ns, KERNEL_NS + blocks * THREADS);
     assert_true(llabs(fetch.fetch_ns - sums.fetch_ns[0]) <= 1); /* events tell ms as float */
     assert_true(llabs(fetch.wait_ns[ENG_WAIT_READ] - sums.stall_ns[0]) <= 1);
-    assert_true(eng_hidden_fraction(fetch.fetch_ns, fetch.wait_ns[ENG_WAIT_READ]) == hidden);
+    assert_true(fabs(eng_hidden_fraction(fetch.fetch_ns, fetch.wait_ns[ENG_WAIT_READ]) - hidden) <
+                1e-12);
     assert_int_equal(simt_faults(), 0);
     unlink(path);
     eng_device_step_destroy(&step);
     eng_resources_destroy(resources);
 }
 
+/* What a layer of `tokens` takes: two products, 4 times as wide and back, one ns an output. */
+static double layer_ns(int tokens)
+{
+    return 2 * KERNEL_NS + tokens * (4 + 1) * 64;
+}
+
 static void test_hidden(void **unused)
 {
     (void)unused;
     for (int order = 0; order < 12; order++) {
-        check_step("0", order, 0); /* needed at once: the whole fetch is waited for */
-        check_step("1", order, 1); /* one layer takes longer than the fetch */
+        /* 36 rows in tiles of 2. Needed at once: the whole fetch is waited for; one layer takes
+         * longer than the fetch. */
+        check_step("0", "9", "2", order, 18, 0);
+        check_step("1", "9", "2", order, 18, 1);
+        /* 4 tokens of 16 rows: the fetch goes on behind the layer, and that is waited for. */
+        double fetch = KERNEL_NS + 32 * THREADS, hidden = layer_ns(4) / fetch;
+        assert_true(hidden > 0.5 && hidden < 1);
+        check_step("1", "4", "8", order, 32, hidden);
     }
 }
 
