@@ -146,6 +146,7 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
         status = eng_training_open(&state->training, point, &problem,
                                    windows_of(problem.u.train_gate.tokens), err);
     if (!status) status = run_forward(state, &problem, err);
+    if (!status) status = eng_training_cover(&state->training, err);
     if (status)
         teardown(state);
     else
@@ -225,7 +226,7 @@ static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
     }
     memset(state->d_q, 0, state->width * sizeof(float));
     memset(state->d_k, 0, state->width * sizeof(float));
-    if (!status) status = eng_runner_run(runner, &args, err);
+    if (!status) status = eng_runner_run_whole(runner, &args, err);
     if (!status) status = compare(state, &problem.u.train_gate, &sum, err);
     eng_runner_close(&few);
     eng_residual_of_check(&sum, "rel", residual);

@@ -100,6 +100,16 @@ static EngStatus make_arrays(State *state, EngErr *err)
     return status;
 }
 
+static EngStatus cover(State *state, EngErr *err)
+{
+    EngRunner *runner = &state->training.runner;
+    size_t n = (size_t)state->touched.per_window, windows = (size_t)state->training.windows;
+    EngStatus status = eng_training_cover(&state->training, err);
+    return status
+               ? status
+               : eng_runner_cover(runner, state->touched.rows, windows * n * sizeof(int64_t), err);
+}
+
 static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out, EngErr *err)
 {
     State *state;
@@ -115,6 +125,7 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
     if (!status) {
         EngProblem problem = problem_of(&shape, table_rows);
         status = eng_training_open(&state->training, point, &problem, windows_of(&shape), err);
+        if (!status) status = cover(state, err);
     }
     if (status)
         teardown(state);
@@ -172,7 +183,7 @@ static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
     State *state = opaque;
     EngCheck sum = {0};
     EngArgs args = args_of(state, 0);
-    EngStatus status = eng_runner_run(&state->training.runner, &args, err);
+    EngStatus status = eng_runner_run_whole(&state->training.runner, &args, err);
     if (eng_kernel_unchecked(state->training.runner.kernel)) {
         eng_residual_of_roof(residual);
         return status;

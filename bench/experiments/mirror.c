@@ -25,7 +25,7 @@ typedef struct Buffer {
     bool written, table;
 } Buffer;
 
-enum { MAX_BUFFERS = 6 };
+enum { MAX_BUFFERS = 11 };
 
 #define IN(type, member, size)  ((Buffer){offsetof(type, u.member), (size_t)(size), false, false})
 #define OUT(type, member, size) ((Buffer){offsetof(type, u.member), (size_t)(size), true, false})
@@ -122,6 +122,54 @@ static int gate_buffers(const EngGateProblem *p, Buffer *out)
     return n;
 }
 
+static int back_gate_buffers(const EngTrainGateProblem *p, Buffer *out)
+{
+    int n = 0;
+    size_t each = sizeof(float), tokens = (size_t)p->tokens, hidden = (size_t)p->hidden;
+    size_t width = (size_t)p->streams * hidden, gates = tokens * (size_t)p->streams;
+    out[n++] = IN(EngArgs, back_gate.streams_in, tokens * width * each);
+    out[n++] = IN(EngArgs, back_gate.kv, tokens * (width + hidden) * each);
+    out[n++] = IN(EngArgs, back_gate.q_weight, width * each);
+    out[n++] = IN(EngArgs, back_gate.k_weight, width * each);
+    out[n++] = IN(EngArgs, back_gate.dead, tokens);
+    out[n++] = IN(EngArgs, back_gate.kept, gates * ENG_GATE_KEPT * each);
+    out[n++] = IN(EngArgs, back_gate.d_out, tokens * width * each);
+    out[n++] = OUT(EngArgs, back_gate.d_streams, tokens * width * each);
+    out[n++] = OUT(EngArgs, back_gate.d_kv, tokens * (width + hidden) * each);
+    out[n++] = OUT(EngArgs, back_gate.d_q_weight, width * each);
+    out[n++] = OUT(EngArgs, back_gate.d_k_weight, width * each);
+    return n;
+}
+
+static int back_gather_buffers(const EngBackGatherProblem *p, const EngBackGatherArgs *args,
+                               Buffer *out)
+{
+    int n = 0;
+    size_t rows = (size_t)p->tokens * (size_t)p->columns;
+    size_t values = rows * (size_t)p->row_dims;
+    out[n++] =
+        IN(EngArgs, back_gather.rows, row_number_bytes(p->tokens, args->row_stride, p->columns));
+    out[n++] = IN(EngArgs, back_gather.d_out, values * sizeof(float));
+    out[n++] = OUT(EngArgs, back_gather.touched, rows * sizeof(int64_t));
+    out[n++] = OUT(EngArgs, back_gather.n_touched, sizeof(int64_t));
+    out[n++] = OUT(EngArgs, back_gather.d_rows, values * sizeof(float));
+    return n;
+}
+
+static int sinkhorn_buffers(const EngSinkhornProblem *p, const EngSinkhornArgs *args, Buffer *out)
+{
+    int n = 0;
+    size_t rows = (size_t)p->rows, values = rows * (size_t)p->row_dims;
+    size_t touched = (size_t)args->n_touched;
+    out[n++] = OUT(EngArgs, sinkhorn.w, values * sizeof(float));
+    out[n++] = IN(EngArgs, sinkhorn.touched, touched * sizeof(int64_t));
+    out[n++] = IN(EngArgs, sinkhorn.grad, touched * (size_t)p->row_dims * sizeof(float));
+    out[n++] = OUT(EngArgs, sinkhorn.momentum, values * sizeof(float));
+    out[n++] = OUT(EngArgs, sinkhorn.row_norms, rows * sizeof(float));
+    out[n++] = OUT(EngArgs, sinkhorn.row_steps, rows * sizeof(int32_t));
+    return n;
+}
+
 static int args_buffers(const EngProblem *problem, const EngArgs *args, Buffer out[MAX_BUFFERS])
 {
     const EngGatherProblem *gather = &problem->u.gather;
@@ -162,7 +210,13 @@ static int args_buffers(const EngProblem *problem, const EngArgs *args, Buffer o
                       row_number_bytes(lookup->tokens, args->u.lookup.row_stride, lookup->columns));
         out[n++] = OUT(EngArgs, lookup.out, eng_dtype_bytes(lookup->out, values));
         return n;
-    default:
+    case ENG_OP_BACK_GATE:
+        return back_gate_buffers(&problem->u.train_gate, out);
+    case ENG_OP_BACK_GATHER:
+        return back_gather_buffers(&problem->u.back_gather, &args->u.back_gather, out);
+    case ENG_OP_SINKHORN:
+        return sinkhorn_buffers(&problem->u.sinkhorn, &args->u.sinkhorn, out);
+    default: /* the device has no variant of others */
         return 0;
     }
 }

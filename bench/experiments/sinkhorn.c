@@ -160,6 +160,19 @@ static void set_groups(State *state, const EngPoint *point, EngSinkhornProblem *
     p->n_groups = address->n_columns;
 }
 
+static EngStatus cover(State *state, EngErr *err)
+{
+    EngRunner *runner = &state->training.runner;
+    const EngTouched *touched = &state->touched;
+    EngStatus status = eng_training_cover(&state->training, err);
+    if (!status)
+        status = eng_runner_cover(runner, touched->lists,
+                                  (size_t)(WINDOWS * touched->per_window) * sizeof(int64_t), err);
+    return status ? status
+                  : eng_runner_cover(runner, state->row_steps,
+                                     (size_t)touched->table_rows * sizeof(int32_t), err);
+}
+
 static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out, EngErr *err)
 {
     State *state;
@@ -173,6 +186,7 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
         make_history(state);
         set_groups(state, point, &problem.u.sinkhorn);
         status = eng_training_open(&state->training, point, &problem, WINDOWS, err);
+        if (!status) status = cover(state, err);
     }
     if (status)
         teardown(state);
@@ -273,12 +287,14 @@ static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
         return eng_runner_run(runner, &args, err);
     }
     keep_first(p, &args.u.sinkhorn);
-    EngStatus status = make_dense(p, &args.u.sinkhorn, &dense, err);
+    EngStatus status = eng_runner_pull(runner, &args, err);
+    if (!status) status = make_dense(p, &args.u.sinkhorn, &dense, err);
     if (!status && p->rows < runner->problem.u.sinkhorn.rows) {
         status = eng_runner_open(&few, runner->kernel, &problem, err);
         runner = &few;
     }
     if (!status) status = eng_runner_run(runner, &args, err);
+    if (!status) status = eng_runner_pull(runner, &args, err);
     if (!status) status = compare(p, &args.u.sinkhorn, &dense, &sum, err);
     sum.n_outputs = state->training.runner.problem.u.sinkhorn.rows * p->row_dims;
     if (!status) eng_residual_of_check(&sum, "rel", residual);
@@ -298,8 +314,10 @@ static double live_rows(const State *state)
 
 static void observe(void *opaque, const EngTiming *timing, double *values)
 {
-    const State *state = opaque;
+    State *state = opaque;
     const EngTouched *touched = &state->touched;
+    EngArgs steps = {.u.sinkhorn.row_steps = state->row_steps};
+    (void)eng_runner_pull(&state->training.runner, &steps, NULL);
     double live = live_rows(state);
     eng_training_observe(&state->training, timing, live, values);
     /* The cost is that of a table all of whose rows are live. */

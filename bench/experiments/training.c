@@ -45,6 +45,7 @@ EngStatus eng_training_array(EngTraining *training, size_t n, size_t each, doubl
     EngStatus status = eng_alloc_or((void **)out, n, each * sizeof(float), "training data", err);
     if (status) return status;
     size_t all = n * each;
+    training->array_bytes[training->n_arrays] = all * sizeof(float);
     training->arrays[training->n_arrays++] = *out;
     training->bytes += all * sizeof(float);
     if (mean == 0 && deviation == 0) return ENG_OK;
@@ -55,6 +56,15 @@ EngStatus eng_training_array(EngTraining *training, size_t n, size_t each, doubl
     for (size_t i = PERIOD; i < all; i += PERIOD)
         memcpy(*out + i, *out, (all - i < PERIOD ? all - i : PERIOD) * sizeof(float));
     return ENG_OK;
+}
+
+EngStatus eng_training_cover(EngTraining *training, EngErr *err)
+{
+    EngStatus status = ENG_OK;
+    for (int i = 0; i < training->n_arrays && !status; i++)
+        status =
+            eng_runner_cover(&training->runner, training->arrays[i], training->array_bytes[i], err);
+    return status;
 }
 
 int64_t eng_training_next(EngTraining *training)

@@ -13,6 +13,7 @@ typedef struct EngTraining {
     EngRunner runner;
     int64_t windows, next;              /* inputs rotated through; the one used next */
     float *arrays[ENG_TRAINING_ARRAYS]; /* owned */
+    size_t array_bytes[ENG_TRAINING_ARRAYS];
     int n_arrays;
     size_t bytes; /* of all arrays */
     uint64_t seed;
@@ -28,6 +29,8 @@ void eng_training_close(EngTraining *training);
  * owned by training. */
 EngStatus eng_training_array(EngTraining *training, size_t n, size_t each, double mean,
                              double deviation, float **out, EngErr *err);
+/* For a kernel of a device, once the arrays have their content: windows are parts of them. */
+EngStatus eng_training_cover(EngTraining *training, EngErr *err);
 /* The window to use now; the next call gives the next one. */
 int64_t eng_training_next(EngTraining *training);
 

@@ -187,6 +187,7 @@ static int coding_of(EngRowFormat format)
 static bool fits(const GatherJob *job, uint64_t row_bytes, int coding, int bytes, int out)
 {
     uint64_t store = (uint64_t)elements_of(coding, bytes) * (uint64_t)size_of(out);
+    if (!store) return false; /* less than an element */
     if (store > 16) store = 16;
     return ((uintptr_t)job->values | job->value_stride | row_bytes) % (uint64_t)bytes == 0 &&
            (uintptr_t)job->out % store == 0;

@@ -62,6 +62,14 @@ template <class T> T *upload(const std::vector<T> &from)
     return upload(from.data(), from.size());
 }
 
+/* The same `bytes` behind an allocation's start, which is aligned for every access. */
+template <class T> T *upload_off(const std::vector<T> &from, size_t bytes)
+{
+    uint8_t *at = static_cast<uint8_t *>(allocate(bytes + from.size() * sizeof(T))) + bytes;
+    cudaMemcpy(at, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice);
+    return reinterpret_cast<T *>(at);
+}
+
 template <class T> std::vector<T> download(const T *from, size_t n)
 {
     std::vector<T> to(n);

@@ -28,6 +28,16 @@ long simt_launches(void)
     return simt::launches_done();
 }
 
+void simt_fail_allocation(long nth)
+{
+    simt::fail_allocation(nth);
+}
+
+long simt_live_allocations(void)
+{
+    return simt::live_allocations();
+}
+
 long simt_activities(void)
 {
     return (long)simt::activities();

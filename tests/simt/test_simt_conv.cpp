@@ -43,7 +43,7 @@ Data random_data(const Shape &s, int number)
     return d;
 }
 
-void check(const Shape &s, int number)
+void check(const Shape &s, int number, size_t off = 0)
 {
     Data d = random_data(s, number);
     size_t n = d.value.size();
@@ -55,7 +55,7 @@ void check(const Shape &s, int number)
     EngCudaConv *conv;
     EngConvProblem problem = d.problem;
     problem.norm_weight = upload(d.norm), problem.conv_weight = upload(d.taps);
-    EngConvArgs args = {upload(d.value), upload(d.state),
+    EngConvArgs args = {upload_off(d.value, off), upload(d.state),
                         static_cast<float *>(allocate(n * sizeof(float)))};
     ok(eng_cuda_conv_create(&problem, &conv, &g_err));
     ok(eng_cuda_conv(conv, &args, stream, &g_err));
@@ -81,6 +81,7 @@ void test_shapes(void **)
 {
     int number = 0;
     check({17, 4, 1024, 4, 3}, number++); /* the demo's */
+    check({5, 2, 64, 4, 3}, number++, 4); /* too odd for four channels at a time */
     for (int64_t tokens : {1, 2, 3, 8, 9, 10, 33})
         for (const Shape &s : {Shape{0, 4, 64, 4, 3}, Shape{0, 1, 5, 2, 1}, Shape{0, 3, 130, 3, 2},
                                Shape{0, 2, 516, 1, 1}}) {

@@ -88,8 +88,14 @@ static bool live(EngPoint *point, double *values)
     experiment->teardown(state);
     eng_resources_destroy(resources);
     assert_true(simt_launches() > before);
+    assert_int_equal(simt_live_allocations(), 0);
     if (simt_faults()) fail_msg("%s: %s", experiment->name, simt_fault_text());
     return true;
+}
+
+static void set_axis_of(EngPoint *point, const char *axis, const char *text)
+{
+    if (has_axis(point->experiment, axis)) set_axis(point, axis, text);
 }
 
 static int g_case, g_roofs; /* lives, and those of roofs */
@@ -118,10 +124,6 @@ static int live_all(EngPoint *point, double launches)
     return lived;
 }
 
-static const EngExperiment *const g_of_kernels[] = {&eng_experiment_hash, &eng_experiment_gather,
-                                                    &eng_experiment_gate, &eng_experiment_project,
-                                                    &eng_experiment_conv};
-
 /* Experiments whose operation the device has. */
 static bool on_device(EngOp op)
 {
@@ -134,15 +136,20 @@ static bool on_device(EngOp op)
 static void test_kernels(void **unused)
 {
     static const char *const tokens[] = {"1", "7", "33"}, *const graphs[] = {"off", "on"};
+    int lived = 0;
     (void)unused;
-    for (size_t e = 0; e < sizeof g_of_kernels / sizeof *g_of_kernels; e++)
-        for (int t = 0; t < 3 && on_device((EngOp)g_of_kernels[e]->op); t++)
-            for (int g = 0; g < 2; g++) {
+    for (int e = 0; e < eng_experiments.n; e++) {
+        const EngExperiment *experiment = eng_experiments.items[e];
+        if (experiment->op < 0 || !on_device((EngOp)experiment->op)) continue;
+        lived++;
+        for (int t = 0; t < 3; t++)
+            for (int g = 0; g <= has_axis(experiment, "graph"); g++) {
                 EngPoint point =
-                    point_of(g_of_kernels[e], TINY, "tokens", tokens[t], "graph", graphs[g], NULL);
-                if (!live_all(&point, g ? 1 : 0))
-                    fail_msg("%s: nothing ran", g_of_kernels[e]->name);
+                    point_of(experiment, TINY, "tokens", tokens[t], "graph", graphs[g], NULL);
+                if (!live_all(&point, g ? 1 : 0)) fail_msg("%s: nothing ran", experiment->name);
             }
+    }
+    assert_true(lived >= 8);
 }
 
 /* Rows of all layers by one launch. */
@@ -337,13 +344,82 @@ static void test_interference(void **unused)
     }
 }
 
+/* From set-up to tear-down; a failure leaves nothing behind. */
+static EngStatus whole_life(const EngPoint *point, EngResources *resources)
+{
+    const EngExperiment *experiment = point->experiment;
+    EngBench bench = {.resources = resources, .seed = 77};
+    EngResidual residual = {0};
+    void *state = NULL;
+    EngStatus status = experiment->setup(&bench, point, &state, &g_err);
+    if (status) return status;
+    status = experiment->verify(state, &residual, &g_err);
+    if (!status && experiment->prepare) status = experiment->prepare(state, &g_err);
+    if (!status) status = experiment->run(state, &g_err);
+    experiment->teardown(state);
+    return status;
+}
+
+/* Each allocation of the device fails once, up to the life that needs none more. */
+static void check_allocations(const EngPoint *point)
+{
+    EngStatus status = ENG_NO_MEMORY;
+    int failed = -1;
+    simt_begin(0, 1, 1, 0);
+    EngResources *resources = open_for(point);
+    uint64_t before = eng_mem_live_blocks();
+    for (long nth = 1; status; nth++, failed++) {
+        simt_fail_allocation(nth);
+        status = whole_life(point, resources);
+        simt_fail_allocation(0);
+        if (status && status != ENG_NO_MEMORY)
+            fail_msg("%s, allocation %ld: %s", point->experiment->name, nth, g_err.text);
+        eng_project_cache_clear();
+        assert_int_equal(simt_live_allocations(), 0);
+        assert_int_equal(eng_mem_live_blocks(), before);
+        assert_int_equal(simt_faults(), 0);
+    }
+    eng_resources_destroy(resources);
+    assert_true(failed > 0);
+}
+
+static void test_allocations(void **unused)
+{
+    bool seen[ENG_OP_COUNT] = {false}; /* one experiment for an operation */
+    (void)unused;
+    for (int e = 0; e < eng_experiments.n; e++) {
+        const EngExperiment *experiment = eng_experiments.items[e];
+        if (experiment->op >= 0 && (seen[experiment->op] || !on_device((EngOp)experiment->op)))
+            continue;
+        if (experiment->op >= 0) seen[experiment->op] = true;
+        EngPoint point = point_of(experiment, TINY, "tokens", "5", "backend", "cuda", "layers", "2",
+                                  "victim_tokens", "3", "victim_width", "32", "blocks", "1", NULL);
+        bool has_backend = has_axis(experiment, "backend");
+        if (experiment->op < 0 && experiment != &eng_experiment_chain && !has_backend) continue;
+        int n = 1;
+        const EngKernel *const *kernels =
+            experiment->op < 0 ? NULL : eng_kernels((EngOp)experiment->op, &n);
+        set_axis_of(&point, "graph", "on");
+        for (int i = 0; i < n; i++) {
+            if (kernels && kernels[i]->backend != ENG_CUDA) continue;
+            set_axis_of(&point, "variant", kernels ? kernels[i]->name : "cuda");
+            if (experiment->check(&point, &g_err)) set_axis_of(&point, "graph", "off");
+            if (kernels && !strcmp(kernels[i]->name, "cuda_staged"))
+                set_axis_of(&point, "table_at", "staged");
+            if (experiment->check(&point, &g_err) == ENG_OK) check_allocations(&point);
+            set_axis_of(&point, "table_at", "local");
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kernels),    cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_layers),     cmocka_unit_test(test_made),
-        cmocka_unit_test(test_histograms), cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_prefetch),   cmocka_unit_test(test_interference),
+        cmocka_unit_test(test_kernels),     cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_layers),      cmocka_unit_test(test_made),
+        cmocka_unit_test(test_histograms),  cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_prefetch),    cmocka_unit_test(test_interference),
+        cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -257,6 +257,47 @@ void test_gather_shapes(void **)
     });
 }
 
+/* Tables and outputs that begin anywhere an element may. */
+void test_gather_alignment(void **)
+{
+    const int columns = 3, dims = 64;
+    const int64_t tokens = 4, n_rows = 19;
+    EngRng rng;
+    int number = 0;
+    eng_rng_seed(&rng, 12);
+    for_formats([&](EngRowFormat format, EngDtype out) {
+        for (size_t table_off : {0, 1, 2, 4, 8})
+            for (size_t out_off : {0, 1, 2, 4, 8}) {
+                HostTable host = random_table(&rng, format, dims, n_rows);
+                std::vector<int64_t> rows(tokens * columns);
+                for (int64_t &row : rows) row = (int64_t)eng_rng_below(&rng, n_rows);
+                size_t n = rows.size() * dims;
+                std::vector<uint8_t> want(eng_dtype_bytes(out, n)), scales(n / 32);
+                EngGatherProblem problem = {host.table, columns, tokens, out};
+                EngGatherArgs args = {rows.data(), columns, want.data(), scales.data()};
+                eng_ref_gather(&problem, &args);
+                EngCudaStream *stream = fresh_device(number++);
+                problem.table.values = upload_off(host.values, table_off);
+                if (problem.table.scales) problem.table.scales = upload(host.scales);
+                uint8_t *there = static_cast<uint8_t *>(allocate(want.size() + out_off)) + out_off;
+                uint8_t *scales_there = static_cast<uint8_t *>(allocate(scales.size()));
+                args = {upload(rows), columns, there, scales_there};
+                EngStatus status = eng_cuda_gather(&problem, &args, {0, 0}, stream, &g_err);
+                ok(eng_cuda_wait(stream, &g_err));
+                no_faults(eng_row_format_name(format));
+                if (status) assert_int_equal(status, ENG_UNSUPPORTED);
+                if (!out_off && table_off % 4 == 0) ok(status); /* else right, or refused */
+                if (!status) {
+                    EngComparison residual;
+                    eng_compare_bits(&residual, out, download(there, want.size()).data(),
+                                     want.data(), (int64_t)n);
+                    assert_residual(residual, eng_row_format_name(format));
+                }
+                eng_cuda_stream_destroy(stream);
+            }
+    });
+}
+
 /* A whole layer's table, of which a row before and rows beyond 4 GB exist. */
 void test_gather_far(void **)
 {
@@ -360,6 +401,59 @@ void test_gate_production(void **)
 {
     for (int tokens = 1; tokens <= most_tokens; tokens++)
         check_gate(tokens, 4, 5120, (EngGateFormula)(tokens % ENG_GATE_FORMULA_COUNT), tokens);
+}
+
+/* Each buffer in turn at an odd place, and one of the two outputs alone. */
+void test_gate_places(void **)
+{
+    const int64_t tokens = 3;
+    const int streams = 2, hidden = 64;
+    EngRng rng;
+    eng_rng_seed(&rng, 31);
+    size_t width = (size_t)(streams * hidden), n = (size_t)tokens * width;
+    std::vector<uint16_t> q = random_bf16(&rng, width, 1), k = random_bf16(&rng, width, 1);
+    std::vector<uint16_t> x = random_bf16(&rng, n, 2);
+    std::vector<uint16_t> kv = random_bf16(&rng, n + (size_t)(tokens * hidden), 0.7);
+    std::vector<float> none((size_t)(tokens * streams), -7.0f);
+    for (int odd = 0; odd < 6; odd++) {
+        EngCudaStream *stream = fresh_device(odd);
+        auto off = [odd](int which) { return odd == which ? (size_t)2 : (size_t)0; };
+        EngGateProblem problem = {tokens,
+                                  streams,
+                                  hidden,
+                                  ENG_GATE_COPYSIGN,
+                                  1e-20f,
+                                  upload_off(q, off(1)),
+                                  upload_off(k, off(2))};
+        uint16_t *out = upload_off(x, off(3));
+        float *gates = upload(none), *scores = upload(none);
+        EngGateArgs args = {upload_off(x, off(4)),     out,
+                            upload_off(kv, off(5)),    nullptr,
+                            odd % 2 ? gates : nullptr, odd % 2 ? nullptr : scores};
+        ok(eng_cuda_gate(&problem, &args, stream, &g_err));
+        ok(eng_cuda_wait(stream, &g_err));
+        no_faults("gate at odd places");
+        std::vector<uint16_t> got = download(out, n);
+        std::vector<float> got_gates = download(gates, none.size());
+        std::vector<float> got_scores = download(scores, none.size());
+        problem.q_weight = q.data(), problem.k_weight = k.data();
+        args = {x.data(),
+                got.data(),
+                kv.data(),
+                nullptr,
+                odd % 2 ? got_gates.data() : nullptr,
+                odd % 2 ? nullptr : got_scores.data()};
+        EngComparison outs, gate_residual, score_residual;
+        eng_residual_start(&outs), eng_residual_start(&gate_residual);
+        eng_residual_start(&score_residual);
+        for (int64_t t = 0; t < tokens; t++)
+            eng_ref_gate_check_token(&problem, &args, t, &outs, odd % 2 ? &gate_residual : nullptr,
+                                     odd % 2 ? nullptr : &score_residual);
+        assert_residual(outs, "stream");
+        assert_residual(odd % 2 ? gate_residual : score_residual, "gate or score");
+        assert_true((odd % 2 ? got_scores : got_gates) == none);
+        eng_cuda_stream_destroy(stream);
+    }
 }
 
 void test_gate_shapes(void **)
@@ -541,10 +635,12 @@ int main(void)
         cmocka_unit_test(test_hash_golden),
         cmocka_unit_test(test_gather_production),
         cmocka_unit_test(test_gather_shapes),
+        cmocka_unit_test(test_gather_alignment),
         cmocka_unit_test(test_gather_far),
         cmocka_unit_test(test_gather_refuses),
         cmocka_unit_test(test_gate_production),
         cmocka_unit_test(test_gate_shapes),
+        cmocka_unit_test(test_gate_places),
         cmocka_unit_test(test_variants),
         cmocka_unit_test(test_variants_refuse_host_memory),
         cmocka_unit_test(test_replay),

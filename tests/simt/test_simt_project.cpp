@@ -215,6 +215,18 @@ void test_mma_refuses(void **)
         assert_int_equal(eng_cuda_project_create(&problem, 0, &project, &g_err), ENG_UNSUPPORTED);
         assert_null(project);
     }
+    for (int odd = 0; odd < 2; odd++) {
+        EngCudaStream *stream = fresh_device(odd);
+        EngProjectProblem problem = d.problem;
+        problem.w = upload_off(d.w, odd ? 8 : 0), problem.w_scales = upload(d.w_scales);
+        EngProjectArgs args = {upload_off(d.x, odd ? 0 : 8), upload(d.x_scales), allocate(512)};
+        ok(eng_cuda_project_create(&problem, 0, &project, &g_err));
+        assert_int_equal(eng_cuda_project(project, &args, stream, &g_err), ENG_UNSUPPORTED);
+        ok(eng_cuda_wait(stream, &g_err));
+        no_faults("odd places");
+        eng_cuda_project_destroy(project);
+        eng_cuda_stream_destroy(stream);
+    }
     check(by_mma, ENG_FP8, ENG_F32, 0, 32, 32, 0, 1);
     no_faults("refusals");
 }
@@ -259,8 +271,39 @@ void test_blas_refuses(void **)
         assert_int_equal(eng_cuda_blas_create(&problem, stream, &blas, &g_err), ENG_UNSUPPORTED);
         assert_null(blas);
     }
+    EngProjectProblem there = d.problem;
+    there.w = upload(d.w);
+    ok(eng_cuda_blas_create(&there, stream, &blas, &g_err));
+    for (size_t odd : {2, 8}) {
+        EngProjectArgs args = {upload_off(d.x, odd == 2 ? 2 : 0), nullptr,
+                               static_cast<uint8_t *>(allocate(1024)) + (odd == 8 ? 8 : 0)};
+        assert_int_equal(eng_cuda_blas_project(blas, &args, stream, &g_err), ENG_UNSUPPORTED);
+    }
+    eng_cuda_blas_destroy(blas);
     no_faults("refusals");
     eng_cuda_stream_destroy(stream);
+}
+
+/* Weights are expanded when create returns: any stream may use them. */
+void test_blas_in_another_stream(void **)
+{
+    for (int number = 0; number < 8; number++) {
+        Data d = random_data(ENG_BF16, ENG_FP8, ENG_F32, 3, 64, 64, 1);
+        EngCudaBlas *blas;
+        EngCudaStream *one = fresh_device(number), *other;
+        ok(eng_cuda_stream_create(&other, &g_err));
+        EngProjectProblem problem = d.problem;
+        problem.w = upload(d.w), problem.w_scales = upload(d.w_scales);
+        ok(eng_cuda_blas_create(&problem, one, &blas, &g_err));
+        assert_true(eng_cuda_blas_expansion(blas).ns > 0);
+        EngProjectArgs args = {upload(d.x), nullptr, allocate(3 * 64 * 4)};
+        ok(eng_cuda_blas_project(blas, &args, other, &g_err));
+        ok(eng_cuda_wait(other, &g_err));
+        compare(d, download(static_cast<uint8_t *>(args.out), 3 * 64 * 4), 1, "another stream");
+        no_faults("another stream");
+        eng_cuda_blas_destroy(blas);
+        eng_cuda_stream_destroy(one), eng_cuda_stream_destroy(other);
+    }
 }
 
 /* One set of buffers in two streams that nothing orders. */
@@ -391,6 +434,7 @@ int main(void)
         cmocka_unit_test(test_blas_shapes),
         cmocka_unit_test(test_blas_nonfinite),
         cmocka_unit_test(test_blas_refuses),
+        cmocka_unit_test(test_blas_in_another_stream),
         cmocka_unit_test(test_blas_in_two_streams),
         cmocka_unit_test(test_blas_faults),
         cmocka_unit_test(test_variants),

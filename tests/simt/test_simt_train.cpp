@@ -165,7 +165,9 @@ void check_scatter(int64_t table_rows, int64_t spread, int64_t tokens, int colum
     EngCudaStream *stream = fresh_device(number);
     EngCudaBackGather *back;
     EngBackGatherArgs args = {};
-    args.rows = upload(s.rows), args.row_stride = s.stride, args.d_out = upload(s.d_out);
+    args.rows = upload(s.rows), args.row_stride = s.stride;
+    args.d_out =
+        upload_off(s.d_out, number % 2 ? 4 : 0); /* in loads of 16 bytes only where it may */
     args.touched = static_cast<int64_t *>(allocate(all * sizeof(int64_t)));
     args.n_touched = static_cast<int64_t *>(allocate(sizeof(int64_t)));
     args.d_rows = static_cast<float *>(allocate(all * (size_t)dims * sizeof(float)));
@@ -208,6 +210,7 @@ void test_back_gather(void **)
     check_scatter(384006168, 384006168, 64, 24, 256, number++);
     check_scatter((int64_t)5 << 30, (int64_t)5 << 30, 64, 4, 8, number++); /* beyond 32 bits */
     check_scatter(64, 64, 2, 3, 1, number++);
+    check_scatter(1 << 20, 1 << 20, 750, 24, 4, number++); /* more rows than the grid has warps */
 }
 
 /* ---- Sinkhorn ---- */
@@ -219,7 +222,8 @@ EngSinkhornProblem problem_of(int64_t rows, int dims)
 
 /* Both sides from the same weights at every step, whose gradients touch every 7th row or so, some
  * rows only in the beginning; each row has a size of its own. */
-void check_sinkhorn(const EngSinkhornProblem &problem, bool all_rows, int steps, int number)
+void check_sinkhorn(const EngSinkhornProblem &problem, bool all_rows, int steps, int number,
+                    int first = 1)
 {
     EngRng rng;
     eng_rng_seed(&rng, 41);
@@ -234,7 +238,7 @@ void check_sinkhorn(const EngSinkhornProblem &problem, bool all_rows, int steps,
     args.w = upload(narrowed(w)), args.momentum = upload(Floats(n));
     args.row_norms = upload(Floats(rows)), args.row_steps = upload(std::vector<int32_t>(rows));
     args.grad = grad_there, args.rate = 0.05f;
-    for (int step = 1; step <= steps; step++) {
+    for (int step = first; step < first + steps; step++) {
         std::vector<int64_t> touched;
         for (int64_t row = 0; row < problem.rows; row++)
             if (all_rows || (eng_rng_below(&rng, 7) == 0 && (step < 20 || row % 3)))
@@ -281,6 +285,8 @@ void test_sinkhorn(void **)
     check_sinkhorn(problem_of(1, 1), false, 10, number++);
     check_sinkhorn(problem_of(600, 24), true, 3, number++);
     check_sinkhorn(problem_of(100, 256), true, 2, number++);
+    check_sinkhorn(problem_of(9000, 4), true, 1, number++);      /* as many parts as there may be */
+    check_sinkhorn(problem_of(40, 8), false, 3, number++, 5000); /* decays that count as none */
 }
 
 /* A column without any gradient must not turn into NaN through its scale. */
