@@ -18,9 +18,11 @@ static EngStatus list_experiments(EngErr *err)
         eng_table_text(table, eng_experiments.items[i]->name);
         eng_table_text(table, eng_experiments.items[i]->question);
     }
-    eng_table_text(table, eng_experiment_train.name); /* by `engram train` */
-    eng_table_text(table, eng_experiment_train.question);
-    if (!status) status = eng_table_print(table, stdout, err);
+    if (!status) {
+        eng_table_text(table, eng_experiment_train.name); /* by `engram train` */
+        eng_table_text(table, eng_experiment_train.question);
+        status = eng_table_print(table, stdout, err);
+    }
     eng_table_free(table);
     return status;
 }

@@ -111,7 +111,7 @@ static EngStatus read_access(const EngPoint *point, Config *c, EngErr *err)
     }
     c->access = ACCESS_ROOF;
     c->roof = eng_kernel_find(ENG_OP_GATHER, word);
-    if (c->roof && c->roof->roof) return ENG_OK;
+    if (c->roof && c->roof->roof && c->roof->backend == ENG_CPU) return ENG_OK;
     return ENG_FAIL(err, ENG_USAGE,
                     "access '%s' is none of chains, chains8 .., read8 .., and roofs of gather",
                     word);

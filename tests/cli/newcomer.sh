@@ -30,8 +30,10 @@ for experiment in $experiments; do expect '^metric' "$engram" list "$experiment"
 
 for sweep in "$source"/sweeps/*.sweep; do
     expect '^[0-9]+ points .* blocks, about' "$engram" run "$sweep" --dry-run --data="$dir"
-    # Every report that is named after a sweep exists, and the other way round.
-    name=$(basename "$sweep" .sweep)
+    # A report draws it: that of its name, or the one that its comment names; or it says "no report".
+    head -5 "$sweep" | grep -q '^#.*[Nn]o report' && continue
+    name=$(sed -n '1,5s/^#.*engram report \([a-z]*\).*/\1/p' "$sweep" | head -1)
+    : "${name:=$(basename "$sweep" .sweep)}"
     expect "^ *$name\\b" "$engram" report --list
 done
 expect '^machine ' "$engram" doctor --data="$dir"
