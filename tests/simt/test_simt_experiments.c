@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "bench/core/resources.h"
+#include "bench/experiments/replay.h"
 #include "bench/experiments/support.h"
 #include "kernels/cpu/project.h"
 #include "kernels/cuda/queue.h"
@@ -344,6 +345,49 @@ static void test_interference(void **unused)
     }
 }
 
+/* Each window has a graph of its own, whichever order they are replayed in. */
+typedef struct Windows {
+    int32_t *from, *to; /* of the device: [4], [1] */
+    int bodies;
+} Windows;
+
+static EngStatus copy_window(void *opaque, int64_t window, EngErr *err)
+{
+    Windows *w = opaque;
+    EngCudaStream *stream;
+    w->bodies++;
+    EngStatus status = eng_cuda_main(&stream, err);
+    return status ? status : eng_cuda_copy_async(w->to, w->from + window, 4, stream, err);
+}
+
+static void test_windows(void **unused)
+{
+    static const int64_t order[] = {0, 1, 2, 3, 2, 0, 3, 1};
+    const int32_t numbers[] = {70, 71, 72, 73};
+    (void)unused;
+    for (int i = 0; i < 12; i++) {
+        Windows w = {0};
+        EngReplay replay;
+        EngPoint point = point_of(&eng_experiment_gather, TINY, "graph", "on", NULL);
+        simt_begin(i % 3, i % 4, (unsigned long)i, 0);
+        ok(eng_cuda_alloc(ENG_CUDA_DEVICE, sizeof numbers, (void **)&w.from, &g_err));
+        ok(eng_cuda_alloc(ENG_CUDA_DEVICE, sizeof *w.to, (void **)&w.to, &g_err));
+        ok(eng_cuda_copy(w.from, numbers, sizeof numbers, &g_err));
+        ok(eng_replay_open(&replay, &point, 4, &g_err));
+        for (size_t k = 0; k < sizeof order / sizeof *order; k++) {
+            int32_t got = 0;
+            ok(eng_replay_run(&replay, copy_window, &w, order[k], &g_err));
+            ok(eng_cuda_copy(&got, w.to, sizeof got, &g_err));
+            assert_int_equal(got, 70 + order[k]);
+        }
+        assert_int_equal(w.bodies, 1 + 4); /* the first run, and one capture for each */
+        eng_replay_close(&replay);
+        eng_cuda_free(ENG_CUDA_DEVICE, w.from);
+        eng_cuda_free(ENG_CUDA_DEVICE, w.to);
+        assert_int_equal(simt_faults(), 0);
+    }
+}
+
 /* From set-up to tear-down; a failure leaves nothing behind. */
 static EngStatus whole_life(const EngPoint *point, EngResources *resources)
 {
@@ -415,11 +459,11 @@ static void test_allocations(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kernels),     cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_layers),      cmocka_unit_test(test_made),
-        cmocka_unit_test(test_histograms),  cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_prefetch),    cmocka_unit_test(test_interference),
-        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_kernels),    cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_layers),     cmocka_unit_test(test_made),
+        cmocka_unit_test(test_histograms), cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_prefetch),   cmocka_unit_test(test_interference),
+        cmocka_unit_test(test_windows),    cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,24 +95,29 @@ void test_fill_formats(void **)
     check_fill(ENG_ROW_FP8, 256, 9, 5, 0, number++);
 }
 
-/* What lies beside the rows stays as it was. */
+/* What lies beside the rows stays as it was, in every format. */
 void test_fill_keeps_to_its_rows(void **)
 {
-    EngContent content;
-    ok(eng_content_create(&content, ENG_ROW_FP8, seed, &g_err));
-    EngCudaStream *stream = fresh_device(1);
-    EngTable table = new_table(ENG_ROW_FP8, 32, 100);
-    cudaMemset(const_cast<uint8_t *>(table.values), 0xa5, 3200);
-    cudaMemset(const_cast<uint8_t *>(table.scales), 0xa5, 100);
-    fill(table, 33, 10, content, stream);
-    std::vector<uint8_t> values = download(table.values, 3200),
-                         scales = download(table.scales, 100);
-    for (size_t i = 0; i < 3200; i++)
-        if (i < 33 * 32 || i >= 43 * 32) assert_int_equal(values[i], 0xa5);
-    for (size_t i = 0; i < 100; i++)
-        if (i < 33 || i >= 43) assert_int_equal(scales[i], 0xa5);
-    check_bytes(content, table, false, 33, 10);
-    eng_cuda_stream_destroy(stream);
+    const size_t all = 100, first = 33, end = 43;
+    for (int format = 0; format < ENG_ROW_FORMAT_COUNT; format++) {
+        EngContent content;
+        ok(eng_content_create(&content, (EngRowFormat)format, seed, &g_err));
+        EngCudaStream *stream = fresh_device(format);
+        EngTable table = new_table((EngRowFormat)format, 32, all);
+        size_t stride = eng_row_stride_bytes(table.format, 32), scale_bytes = table.scales ? 1 : 0;
+        cudaMemset(const_cast<uint8_t *>(table.values), 0xa5, all * stride);
+        if (table.scales) cudaMemset(const_cast<uint8_t *>(table.scales), 0xa5, all);
+        fill(table, first, end - first, content, stream);
+        std::vector<uint8_t> values = download(table.values, all * stride),
+                             scales = download(table.scales, all * scale_bytes);
+        for (size_t i = 0; i < values.size(); i++)
+            if (i < first * stride || i >= end * stride) assert_int_equal(values[i], 0xa5);
+        for (size_t i = 0; i < scales.size(); i++)
+            if (i < first || i >= end) assert_int_equal(scales[i], 0xa5);
+        check_bytes(content, table, false, first, end - first);
+        eng_cuda_stream_destroy(stream);
+        eng_content_destroy(&content);
+    }
 }
 
 /* The end of a layer, filled and gathered: no offset is taken in 32 bits. */
