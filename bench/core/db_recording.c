@@ -151,7 +151,8 @@ static EngStatus key_of(Simulation *s, const char *what, const char *of, char ke
     return status;
 }
 
-/* Begun just before the run that it speaks of, which stays the newest. */
+/* Begun just before the run that it speaks of, which stays the newest; ended after all others that
+ * speak of it, also within the clock's millisecond, since the last word is told by that. */
 static EngStatus put_run(Simulation *s)
 {
     char now[32];
@@ -160,10 +161,13 @@ static EngStatus put_run(Simulation *s)
                        "INSERT INTO runs (run_id, started_utc, ended_utc, state, machine_id,"
                        " build_id, seed, command_json, sweep_name, sweep_text, plan_key,"
                        " environment_json) SELECT ?1, strftime('%Y-%m-%dT%H:%M:%fZ',"
-                       " started_utc, '-0.001 seconds'), ?2, 'done', machine_id, build_id, 0,"
+                       " started_utc, '-0.001 seconds'), max(?2, coalesce((SELECT"
+                       " strftime('%Y-%m-%dT%H:%M:%fZ', max(ended_utc), '+0.001 seconds')"
+                       " FROM runs WHERE environment_json ->> '$.of_run' = ?5 AND run_id <> ?1),"
+                       " '')), 'done', machine_id, build_id, 0,"
                        " command_json, ?3, '', ?4, json_object('of_run', run_id)"
                        " FROM runs WHERE run_id = ?5"
-                       " ON CONFLICT (run_id) DO UPDATE SET ended_utc = ?2",
+                       " ON CONFLICT (run_id) DO UPDATE SET ended_utc = excluded.ended_utc",
                        "sssss", s->run_id, now, s->name, s->model, s->of_run);
 }
 

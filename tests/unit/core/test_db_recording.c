@@ -103,6 +103,13 @@ static void test_simulated(void **state)
     assert_string_not_equal(again, first);
     assert_int_equal(ask(db, "SELECT count(*) FROM v_predictions"), 2);
     assert_int_equal(ask(db, "SELECT round(100 * min(simulated)) FROM v_predictions"), 40);
+    /* Words in turn, many within a millisecond: the last counts each time. */
+    for (int i = 0; i < 20; i++) {
+        values[0].value = 0.01 * (i + 1);
+        OK(eng_db_put_simulated(db, run_id, "simulated", i % 2 ? "model 2" : "model 1", values, 1,
+                                again, err));
+        assert_int_equal(ask(db, "SELECT round(100 * min(simulated)) FROM v_predictions"), i + 1);
+    }
     /* A point that was not measured: nothing is stored. */
     values[1].point_key = "nowhere";
     assert_int_equal(
