@@ -11,9 +11,9 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "bench/ablation/run.h"
 #include "bench/core/paired.h"
 #include "bench/core/verdict.h"
-#include "bench/experiments/train_run.h"
 
 #define BOOTSTRAP_SEED 1
 #define MOST_NAMES     128

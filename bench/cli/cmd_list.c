@@ -2,11 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench/ablation/sweep.h"
 #include "bench/cli/table.h"
 #include "bench/cli/verbs.h"
 #include "bench/core/stream.h"
 #include "bench/experiments/experiments.h"
-#include "bench/experiments/train_sweep.h"
 #include "kernels/address/preset.h"
 
 static EngStatus list_experiments(EngErr *err)

@@ -7,11 +7,11 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "bench/ablation/sweep.h"
 #include "bench/cli/table.h"
 #include "bench/cli/verbs.h"
 #include "bench/core/db.h"
 #include "bench/core/runner.h"
-#include "bench/experiments/train_sweep.h"
 
 static EngStatus read_sweep(EngCli *cli, const char *what, EngSweep **sweep, EngErr *err)
 {

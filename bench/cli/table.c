@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "bench/experiments/train_sweep.h"
+#include "bench/ablation/sweep.h"
 
 struct EngTextTable {
     EngArena *arena;

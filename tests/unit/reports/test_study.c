@@ -4,8 +4,8 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "bench/ablation/run.h"
 #include "bench/core/paired.h"
-#include "bench/experiments/train_run.h"
 #include "reports/study.h"
 
 static sqlite3 *open_memory(void)
