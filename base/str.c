@@ -11,6 +11,8 @@
 
 #include "base/mem.h"
 
+#define MOST_DECIMALS 15
+
 static bool reserve(EngStr *str, size_t more)
 {
     if (str->failed) return false;
@@ -99,6 +101,14 @@ bool eng_parse_f64(const char *text, double *value)
     if (!*text || isspace((unsigned char)*text)) return false;
     *value = strtod(text, &stop);
     return !*stop && isfinite(*value);
+}
+
+int eng_decimals(double value, int least)
+{
+    double size = fabs(value);
+    if (!(size > 0) || size >= 1 || !isfinite(size)) return least;
+    int needed = 2 - (int)floor(log10(size));
+    return needed < least ? least : needed > MOST_DECIMALS ? MOST_DECIMALS : needed;
 }
 
 char *eng_trim(char *text)

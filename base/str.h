@@ -25,6 +25,10 @@ void eng_str_free(EngStr *str);
 bool eng_parse_i64(const char *text, int64_t *value);
 bool eng_parse_f64(const char *text, double *value);
 
+/* Decimals for "%.*f": `least`, and of a value nearer to 0 as many as show three of its digits, so
+ * that what is small does not print as 0. */
+int eng_decimals(double value, int least);
+
 /* Removes white space at both ends in place; returns the first character kept. */
 char *eng_trim(char *text);
 

@@ -17,6 +17,9 @@ static EngStatus run(EngCli *cli, EngErr *err)
     EngStatus status = eng_size_read(&size, err);
     if (!status) status = eng_size_print(&size, &out, err);
     if (!status && db) status = eng_size_store(&size, db, err);
+    /* Nothing is measured here that a machine may not be able to do: what a plan lacks, or asks too
+     * much of, is the command's. */
+    if (status == ENG_UNSUPPORTED) status = err->status = ENG_USAGE;
     if (!status) fputs(out.text, stdout);
     eng_str_free(&out);
     eng_size_free(&size);

@@ -196,7 +196,7 @@ static EngStatus sharding_points(const EngSize *s, EngSizePoints *p, EngErr *err
             eng_size_value(p, ENG_SIZE_TERM_US, seconds * US);
             eng_size_value(p, ENG_SIZE_VALUE,
                            eng_shard_largest_load(shape.columns, ranks, t->tokens) / mean);
-            eng_size_rests(p, "%s%s; %s, unique %.3f from %s",
+            eng_size_rests(p, "%s%s; %s, unique %.4g from %s",
                            s->link ? "latency and bandwidth of " : "volumes only",
                            s->link ? s->link->name : "", t->name, t->unique, t->rests_on);
         }

@@ -18,15 +18,17 @@ typedef struct Field {
     double *value; /* stays when the list lacks it */
 } Field;
 
+/* The next of a list, "" where two commas meet; false at its end. A word that does not fit is cut,
+ * so that it is no name; fields, whose values a cut would change, are refused (read_fields). */
 static bool next_word(const char **at, char *word, size_t size)
 {
-    size_t n = strcspn(*at, ",");
-    if (n >= size) n = size - 1;
+    size_t all = strcspn(*at, ","), n = all < size ? all : size - 1;
+    if (!**at) return false;
     memcpy(word, *at, n);
     word[n] = 0;
-    *at += strcspn(*at, ",");
+    *at += all;
     *at += **at == ',';
-    return n > 0;
+    return true;
 }
 
 static EngStatus read_fields(const char *option, const char *list, const Field *fields, int n,
@@ -35,7 +37,7 @@ static EngStatus read_fields(const char *option, const char *list, const Field *
     char word[64];
     unsigned given = 0;
     while (next_word(&list, word, sizeof word)) {
-        char *equal = strchr(word, '=');
+        char *equal = strlen(word) + 1 < sizeof word ? strchr(word, '=') : NULL;
         const char *names[16];
         int f = 0;
         if (equal) *equal = 0;
@@ -49,7 +51,9 @@ static EngStatus read_fields(const char *option, const char *list, const Field *
                             near ? "\"?" : "");
         }
         double value;
-        EngStatus status = eng_quantity_parse(equal + 1, fields[f].dimension, &value, err);
+        EngStatus status = fields[f].dimension == ENG_DIM_SHARE
+                               ? eng_share_parse(equal + 1, &value, err)
+                               : eng_quantity_parse(equal + 1, fields[f].dimension, &value, err);
         if (status) return eng_err_prefix(err, "--%s: %s", option, word), status;
         if (given & 1u << f)
             return ENG_FAIL(err, ENG_USAGE, "--%s: %s is given twice", option, word);
@@ -207,7 +211,7 @@ static EngStatus read_exchange(EngSize *s, EngErr *err)
 {
     const char *text = eng_cli_text(s->cli, "exchange");
     const char *names[ENG_SHARD_COUNT];
-    char word[24];
+    char word[24] = "";
     int k = 0;
     if (!text) return ENG_OK;
     next_word(&text, word, sizeof word);
@@ -287,14 +291,14 @@ static EngStatus read_traffic(EngSize *s, const char *text, EngErr *err)
     EngTraffic *t = &s->traffic[s->n_traffic++];
     const Field decode[] = {{"streams", ENG_DIM_COUNT, &t->streams},
                             {"drafted", ENG_DIM_COUNT, &t->drafted},
-                            {"accepted", ENG_DIM_RATIO, &t->accepted},
+                            {"accepted", ENG_DIM_NUMBER, &t->accepted},
                             {"layer", ENG_DIM_SECONDS, &t->layer},
                             {"rate", ENG_DIM_PER_S, &t->rate}};
     const Field prefill[] = {{"tokens", ENG_DIM_COUNT, &t->tokens},
                              {"layer", ENG_DIM_SECONDS, &t->layer},
                              {"rate", ENG_DIM_PER_S, &t->rate}};
     const char *rest = text;
-    char word[16];
+    char word[16] = "";
     next_word(&rest, word, sizeof word);
     t->decode = !strcmp(word, "decode");
     if (!t->decode && strcmp(word, "prefill"))
@@ -342,7 +346,9 @@ static EngStatus given_share(const EngSize *s, const char *option, const char *w
     const char *text;
     EngStatus status = need_text(s, option, why, &text, err);
     if (status) return status;
-    if (!eng_parse_f64(text, value) || !(*value >= least && *value <= 1))
+    status = eng_share_parse(text, value, err);
+    if (status) return eng_err_prefix(err, "--%s", option), status;
+    if (!(*value >= least && *value <= 1))
         return ENG_FAIL(err, ENG_USAGE, "--%s=%s: not a share up to 1", option, text);
     return ENG_OK;
 }
@@ -356,16 +362,16 @@ static EngStatus shares_of_corpus(EngSize *s, EngTraffic *t, EngErr *err)
     int64_t each = (int64_t)(t->decode ? t->drafted + 1 : t->tokens);
     EngSizeCaches cache = {.n = 1, .capacities = {(int64_t)(s->cache_bytes / c->key_bytes)}};
     if (!s->cache_bytes) {
-        snprintf(t->rests_on, sizeof t->rests_on, "corpus %s (%s, %.0f k tokens), no cache",
-                 c->name, c->kind, (double)c->n_tokens / 1e3);
+        snprintf(t->rests_on, sizeof t->rests_on, "corpus %s (%s, %lld tokens), no cache", c->name,
+                 c->kind, (long long)c->n_tokens);
         return eng_size_unique(c, streams, each, &t->unique, err);
     }
     if (cache.capacities[0] < 1)
         return ENG_FAIL(err, ENG_USAGE, "--cache: holds no key of %.0f B", c->key_bytes);
     t->unique = 1;
     snprintf(t->rests_on, sizeof t->rests_on,
-             "corpus %s (%s, %.0f k tokens, %.0f streams side by side), cache of %.3g GB, %s",
-             c->name, c->kind, (double)c->n_tokens / 1e3, (double)streams, s->cache_bytes / 1e9,
+             "corpus %s (%s, %lld tokens, %.0f streams side by side), cache of %.3g GB, %s",
+             c->name, c->kind, (long long)c->n_tokens, (double)streams, s->cache_bytes / 1e9,
              s->policy);
     EngStatus status = eng_size_hits(c, s->policy, streams, c->n_tokens, &cache, err);
     t->hits = status ? 0 : cache.rates[0];
@@ -453,9 +459,16 @@ static EngStatus read_interference(EngSize *s, EngErr *err)
 {
     const char *text = eng_cli_text(s->cli, "interference");
     if (!text) return ENG_OK;
-    const Field fields[] = {{"fetch", ENG_DIM_RATIO, &s->interference.fetch},
-                            {"compute", ENG_DIM_RATIO, &s->interference.compute}};
-    return read_fields("interference", text, fields, 2, err);
+    s->interference = (EngSlowdowns){NAN, NAN};
+    const Field fields[] = {{"fetch", ENG_DIM_SHARE, &s->interference.fetch},
+                            {"compute", ENG_DIM_SHARE, &s->interference.compute}};
+    EngStatus status = read_fields("interference", text, fields, 2, err);
+    for (int f = 0; f < 2 && !status; f++)
+        if (isnan(*fields[f].value))
+            status = ENG_FAIL(err, ENG_USAGE, "--interference: %s=SHARE is needed, 0 for none",
+                              fields[f].key);
+    s->interference_given = !status;
+    return status;
 }
 
 static EngStatus read_training(EngSize *s, EngErr *err)
@@ -468,7 +481,7 @@ static EngStatus read_training(EngSize *s, EngErr *err)
                             {"group", ENG_DIM_COUNT, &group},
                             {"node", ENG_DIM_COUNT, &node},
                             {"tokens", ENG_DIM_COUNT, &in->local_tokens},
-                            {"unique", ENG_DIM_RATIO, &in->unique},
+                            {"unique", ENG_DIM_SHARE, &in->unique},
                             {"state", ENG_DIM_BYTES, &in->state_bytes},
                             {"gradient", ENG_DIM_BYTES, &in->gradient_bytes},
                             {"near", ENG_DIM_BYTES_PER_S, &in->near_rate},

@@ -76,6 +76,7 @@ typedef struct EngSize {
     int n_reserves;
     double scheduling, hash, issue; /* s; 0: not given */
     EngSlowdowns interference;
+    bool interference_given; /* else what a calibration measured */
     EngSizeTraining training;
 } EngSize;
 

@@ -6,8 +6,10 @@
 
 #include "bench/cli/size_parts.h"
 
-#define GIB 0x1p30
-#define US  1e6
+#define GIB        0x1p30
+#define US         1e6
+
+#define USD(value) eng_decimals(value, 4), value /* for "%.*f" */
 
 static double field(const EngSize *s, const char *tier, EngTierField f)
 {
@@ -152,7 +154,7 @@ EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTr
         in.readers = s->shards;
     }
     memcpy(in.path, path->tiers, sizeof in.path);
-    if (!s->interference.fetch && !s->interference.compute) in.interference = beside(path);
+    if (!s->interference_given) in.interference = beside(path);
     EngStatus status = eng_step_plan(&in, &r->step, err);
     if (status || !t->rate) return status;
     EngFleetInput fleet = {.target = t->rate,
@@ -221,7 +223,7 @@ static void print_inputs(const EngSize *s, EngStr *out)
         const EngTraffic *t = &s->traffic[i];
         eng_str_printf(out,
                        "  traffic %s: %.6g tokens in a step of a replica, %.6g yielded, %d layers "
-                       "of %.6g us\n    unique %.4f, hits %.4f: %s\n",
+                       "of %.6g us\n    unique %.4g, hits %.4g: %s\n",
                        t->name, t->tokens, t->yield, s->n_layers, t->layer * US, t->unique, t->hits,
                        t->rests_on);
     }
@@ -239,7 +241,7 @@ static void print_inputs(const EngSize *s, EngStr *out)
                        s->scales->name);
     if (!s->hash && !s->issue && !s->scheduling)
         eng_str_add(out, "  hash, issue, scheduling: not given, counted as nothing\n");
-    for (int i = 0; i < s->n_paths && !s->interference.fetch && !s->interference.compute; i++) {
+    for (int i = 0; i < s->n_paths && !s->interference_given; i++) {
         EngSlowdowns known = beside(&s->paths[i]);
         eng_str_printf(out, "  interference through %s: ", s->paths[i].name);
         if (known.fetch || known.compute)
@@ -350,10 +352,10 @@ static void print_fleet(const EngSizeResult *r, EngStr *out)
         eng_str_add(out, "\n");
     }
     for (int i = 0; i < r->bill.n; i++)
-        eng_str_printf(out, "  %-24s %.4f to %.4f USD per million tokens\n", r->bill.lines[i].name,
-                       r->bill.lines[i].low, r->bill.lines[i].high);
-    eng_str_printf(out, "  %-24s %.4f to %.4f USD per million tokens\n", "in all", r->bill.low,
-                   r->bill.high);
+        eng_str_printf(out, "  %-24s %.*f to %.*f USD per million tokens\n", r->bill.lines[i].name,
+                       USD(r->bill.lines[i].low), USD(r->bill.lines[i].high));
+    eng_str_printf(out, "  %-24s %.*f to %.*f USD per million tokens\n", "in all", USD(r->bill.low),
+                   USD(r->bill.high));
     if (*r->bill.unpriced)
         eng_str_printf(out, "  without: %s (no price is known%s), power\n", r->bill.unpriced,
                        "; --assume one, with --years for what is bought");
@@ -373,8 +375,8 @@ static void print_verdict(const EngSizeResult *r, const EngLedger *ledger, EngSt
                        step <= slo ? "keeps" : "misses", slo * 1e3,
                        step > slo && r->step.step <= slo ? " (its layers alone keep it)" : "");
     if (r->has_fleet)
-        eng_str_printf(out, ", %d hosts, %.4f to %.4f USD per million tokens", r->fleet.hosts,
-                       r->bill.low, r->bill.high);
+        eng_str_printf(out, ", %d hosts, %.*f to %.*f USD per million tokens", r->fleet.hosts,
+                       USD(r->bill.low), USD(r->bill.high));
     bool given =
         strstr(r->path->basis, "specification") != NULL || strstr(r->path->basis, "assumption");
     eng_str_printf(out, "\n  rests on: %s\n  %s%s\n", r->path->basis,
@@ -394,9 +396,9 @@ static EngStatus print_training(const EngSize *s, EngStr *out, EngErr *err)
     if (status) return status;
     eng_str_printf(out,
                    "\n== training, groups of %d in %d ranks\n"
-                   "a rank holds %.2f GiB of tables, %.2f GiB of optimizer state, %.2f GiB of rows "
+                   "a rank holds %.3g GiB of tables, %.3g GiB of optimizer state, %.3g GiB of rows "
                    "of its batch\n"
-                   "a batch fetches %.3g GB (%.1f %% from other nodes) in %.4g ms, returns %.3g GB "
+                   "a batch fetches %.3g GB (%.3g %% from other nodes) in %.4g ms, returns %.3g GB "
                    "in %.4g ms, %.3g GB between replicas\n"
                    "vision encoder %.4g ms and backward %.4g ms hide all but %.4g ms\n",
                    in->group, in->ranks, t.table_bytes / GIB, t.state_bytes / GIB,

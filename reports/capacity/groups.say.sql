@@ -1,3 +1,3 @@
-SELECT printf('A group of %d ranks holds %.1f GB a rank, fetches the batch in %.1f ms and leaves %.1f ms that nothing hides; groups of %d hold %.2f GB and take %.1f ms (%.1f left).',
+SELECT printf('A group of %d ranks holds %.4g GB a rank, fetches the batch in %.4g ms and leaves %.4g ms that nothing hides; groups of %d hold %.4g GB and take %.4g ms (%.4g left).',
     (SELECT CAST(ranks AS INTEGER) FROM figure WHERE ranks >= 8 ORDER BY ranks LIMIT 1), (SELECT gb FROM figure WHERE ranks >= 8 ORDER BY ranks LIMIT 1), (SELECT fetch_ms FROM figure WHERE ranks >= 8 ORDER BY ranks LIMIT 1), (SELECT exposed_ms FROM figure WHERE ranks >= 8 ORDER BY ranks LIMIT 1),
     (SELECT ranks FROM figure ORDER BY ranks DESC LIMIT 1), (SELECT gb FROM figure ORDER BY ranks DESC LIMIT 1), (SELECT fetch_ms FROM figure ORDER BY ranks DESC LIMIT 1), (SELECT exposed_ms FROM figure ORDER BY ranks DESC LIMIT 1));

@@ -12,5 +12,5 @@ WITH t AS (SELECT point_key, kind, a ->> '$.path' AS path, a ->> '$.traffic' AS 
 ), f AS (SELECT path, group_concat(place, ', ') FILTER (WHERE capacity > 0 AND bytes > capacity) AS full FROM h GROUP BY path)
 SELECT traffic, path, coalesce('no: ' || full, 'yes') AS fits, layer, iif(fetch_us >= 1000, printf('%,d', CAST(round(fetch_us) AS INTEGER)), printf('%.3g', fetch_us)) AS "fetch (µs)",
     printf('%,d', CAST(round(window_us) AS INTEGER)) AS "window (µs)", iif(stall_us > 0, printf('%,d', CAST(round(stall_us) AS INTEGER)), 'hidden') AS "wait (µs)",
-    printf('%.4g', step_us / 1000) AS "step (ms)", iif(low IS NULL, NULL, printf('%.3f to %.3f', low, high)) AS "USD / M tokens"
+    printf('%.4g', step_us / 1000) AS "step (ms)", iif(low IS NULL, NULL, printf('%.4g to %.4g', low, high)) AS "USD / M tokens"
 FROM t LEFT JOIN c USING (path, traffic) LEFT JOIN f USING (path) ORDER BY traffic, path, CAST(layer AS INTEGER);

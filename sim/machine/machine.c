@@ -26,24 +26,24 @@ static const struct {
 } g_fields[ENG_TIER_FIELD_COUNT] = {
     [ENG_TIER_CAPACITY] = {"capacity", ENG_DIM_BYTES, "141GB"},
     [ENG_TIER_BANDWIDTH] = {"bandwidth", ENG_DIM_BYTES_PER_S, "64GB/s"},
-    [ENG_TIER_EFFICIENCY] = {"efficiency", ENG_DIM_RATIO, "50%"},
+    [ENG_TIER_EFFICIENCY] = {"efficiency", ENG_DIM_SHARE, "50%"},
     [ENG_TIER_LATENCY] = {"latency", ENG_DIM_SECONDS, "1.5us"},
-    [ENG_TIER_OUTSTANDING] = {"outstanding", ENG_DIM_COUNT, "256 requests"},
+    [ENG_TIER_OUTSTANDING] = {"outstanding", ENG_DIM_REQUESTS, "256 requests"},
     [ENG_TIER_REQUEST_RATE] = {"request_rate", ENG_DIM_PER_S, "2.5M/s"},
     [ENG_TIER_GRANULE] = {"granule", ENG_DIM_BYTES, "128B"},
     [ENG_TIER_REQUEST_OVERHEAD] = {"request_overhead", ENG_DIM_BYTES, "24B"},
-    [ENG_TIER_KNEE_EXPONENT] = {"knee_exponent", ENG_DIM_RATIO, "2"},
-    [ENG_TIER_KNEE_OUTSTANDING] = {"knee_outstanding", ENG_DIM_COUNT, "48 requests"},
+    [ENG_TIER_KNEE_EXPONENT] = {"knee_exponent", ENG_DIM_NUMBER, "2"},
+    [ENG_TIER_KNEE_OUTSTANDING] = {"knee_outstanding", ENG_DIM_REQUESTS, "48 requests"},
     [ENG_TIER_PIN_LIMIT] = {"pin_limit", ENG_DIM_BYTES, "300GB"},
-    [ENG_TIER_NUMA_NODES] = {"numa_nodes", ENG_DIM_COUNT, "2 nodes"},
+    [ENG_TIER_NUMA_NODES] = {"numa_nodes", ENG_DIM_NODES, "2 nodes"},
     [ENG_TIER_POPULATE_RATE] = {"populate_rate", ENG_DIM_BYTES_PER_S, "2GB/s"},
     [ENG_TIER_PIN_RATE] = {"pin_rate", ENG_DIM_BYTES_PER_S, "4GB/s"},
     [ENG_TIER_RENT] = {"rent", ENG_DIM_USD_PER_H, "3USD/h"},
     [ENG_TIER_UNIT_PRICE] = {"unit_price", ENG_DIM_USD, "1500USD"},
     [ENG_TIER_BYTE_PRICE] = {"byte_price", ENG_DIM_USD_PER_GB, "11USD/GB"},
     [ENG_TIER_COPY_BANDWIDTH] = {"copy_bandwidth", ENG_DIM_BYTES_PER_S, "40GB/s"},
-    [ENG_TIER_FETCH_SLOWDOWN] = {"fetch_slowdown", ENG_DIM_RATIO, "10%"},
-    [ENG_TIER_COMPUTE_SLOWDOWN] = {"compute_slowdown", ENG_DIM_RATIO, "10%"},
+    [ENG_TIER_FETCH_SLOWDOWN] = {"fetch_slowdown", ENG_DIM_SHARE, "10%"},
+    [ENG_TIER_COMPUTE_SLOWDOWN] = {"compute_slowdown", ENG_DIM_SHARE, "10%"},
     [ENG_TIER_FLOPS] = {"flops", ENG_DIM_FLOPS, "900GFLOP/s"},
     [ENG_TIER_MEASURED_BYTES] = {"measured_bytes", ENG_DIM_BYTES, "2GiB"},
 };
@@ -57,7 +57,8 @@ const char *eng_tier_field_unit(EngTierField field)
 {
     static const char *const units[ENG_DIM_KINDS] = {
         [ENG_DIM_BYTES] = "B",     [ENG_DIM_BYTES_PER_S] = "B/s", [ENG_DIM_SECONDS] = "s",
-        [ENG_DIM_PER_S] = "/s",    [ENG_DIM_COUNT] = "",          [ENG_DIM_RATIO] = "",
+        [ENG_DIM_PER_S] = "/s",    [ENG_DIM_COUNT] = "",          [ENG_DIM_REQUESTS] = "",
+        [ENG_DIM_NODES] = "",      [ENG_DIM_NUMBER] = "",         [ENG_DIM_SHARE] = "",
         [ENG_DIM_USD] = "USD",     [ENG_DIM_USD_PER_H] = "USD/h", [ENG_DIM_USD_PER_GB] = "USD/B",
         [ENG_DIM_FLOPS] = "FLOP/s"};
     return (unsigned)field < ENG_TIER_FIELD_COUNT ? units[g_fields[field].dimension] : "";
@@ -121,18 +122,17 @@ static bool is_price(EngDimension dimension)
 
 /* "value", or of a price "low" and "high". */
 static EngStatus read_number(const Reader *reader, const json_t *object, EngDimension dimension,
-                             double factor, EngQuantity *quantity)
+                             const char *unit, EngQuantity *quantity)
 {
     bool range = is_price(dimension);
     const json_t *low = json_object_get(object, range ? "low" : "value");
     const json_t *high = json_object_get(object, range ? "high" : "value");
     if (!json_is_number(low) || !json_is_number(high))
         return WRONG(reader, "%s", range ? "is a price: needs low and high" : "has no value");
-    quantity->low = json_number_value(low) * factor;
-    quantity->high = json_number_value(high) * factor;
+    if (eng_quantity_of(json_number_value(low), unit, dimension, &quantity->low, reader->err) ||
+        eng_quantity_of(json_number_value(high), unit, dimension, &quantity->high, reader->err))
+        return wrong(reader, ENG_BAD_DATA);
     quantity->value = (quantity->low + quantity->high) / 2;
-    if (!(quantity->low > 0) || !isfinite(quantity->high))
-        return WRONG(reader, "%g is not above 0", json_number_value(low));
     if (quantity->low > quantity->high) return WRONG(reader, "low is above high");
     return ENG_OK;
 }
@@ -142,13 +142,10 @@ static EngStatus read_quantity(const Reader *reader, const json_t *object, EngDi
                                EngQuantity *quantity)
 {
     char unit[16];
-    double factor;
     EngStatus status = eng_json_text(object, "unit", unit, sizeof unit, reader->err);
     if (!status) status = eng_json_origin(object, quantity, reader->err);
     if (status) return wrong(reader, status);
-    if (eng_quantity_unit(unit, dimension, &factor, reader->err))
-        return wrong(reader, ENG_BAD_DATA);
-    status = read_number(reader, object, dimension, factor, quantity);
+    status = read_number(reader, object, dimension, unit, quantity);
     if (status) return status;
     if (json_object_size(object) != (is_price(dimension) ? 6 : 5))
         return WRONG(reader, "has other keys than value, unit, kind, date and source");

@@ -33,11 +33,14 @@ static const struct {
     {"k/s", ENG_DIM_PER_S, 1e3},
     {"M/s", ENG_DIM_PER_S, 1e6},
     {"G/s", ENG_DIM_PER_S, 1e9},
-    {"requests", ENG_DIM_COUNT, 1},
-    {"nodes", ENG_DIM_COUNT, 1},
     {"1", ENG_DIM_COUNT, 1},
-    {"1", ENG_DIM_RATIO, 1},
-    {"%", ENG_DIM_RATIO, 0.01},
+    {"requests", ENG_DIM_REQUESTS, 1},
+    {"1", ENG_DIM_REQUESTS, 1},
+    {"nodes", ENG_DIM_NODES, 1},
+    {"1", ENG_DIM_NODES, 1},
+    {"1", ENG_DIM_NUMBER, 1},
+    {"%", ENG_DIM_SHARE, 0.01},
+    {"1", ENG_DIM_SHARE, 1},
     {"USD", ENG_DIM_USD, 1},
     {"USD/h", ENG_DIM_USD_PER_H, 1},
     {"USD/GB", ENG_DIM_USD_PER_GB, 1e-9},
@@ -47,7 +50,7 @@ static const struct {
 
 #define N_UNITS (sizeof g_units / sizeof *g_units)
 
-EngStatus eng_quantity_unit(const char *unit, EngDimension dimension, double *factor, EngErr *err)
+static EngStatus factor_of(const char *unit, EngDimension dimension, double *factor, EngErr *err)
 {
     char possible[128] = "";
     size_t n = 0;
@@ -63,22 +66,48 @@ EngStatus eng_quantity_unit(const char *unit, EngDimension dimension, double *fa
                     unit, *unit ? "\"" : "", possible);
 }
 
+EngStatus eng_quantity_of(double number, const char *unit, EngDimension dimension, double *value,
+                          EngErr *err)
+{
+    double factor;
+    EngStatus status = factor_of(unit, dimension, &factor, err);
+    if (status) return status;
+    *value = number * factor;
+    if (!(*value > 0) || !isfinite(*value))
+        return ENG_FAIL(err, ENG_USAGE, "%g is not above 0 and finite", number);
+    if (dimension == ENG_DIM_BYTES && *value > ENG_MOST_BYTES)
+        return ENG_FAIL(err, ENG_USAGE, "is more than %g B", ENG_MOST_BYTES);
+    if (dimension == ENG_DIM_SHARE && factor == 1 && *value > 1)
+        return ENG_FAIL(err, ENG_USAGE, "%g is not a share up to 1; write %g%% or %g%%", number,
+                        number, 100 * number);
+    return ENG_OK;
+}
+
+/* Whether what is counted in this dimension has no unit of its own. */
+static bool is_bare(EngDimension dimension)
+{
+    return dimension == ENG_DIM_COUNT || dimension == ENG_DIM_REQUESTS ||
+           dimension == ENG_DIM_NODES || dimension == ENG_DIM_NUMBER || dimension == ENG_DIM_SHARE;
+}
+
 EngStatus eng_quantity_parse(const char *text, EngDimension dimension, double *value, EngErr *err)
 {
-    char *after;
-    double factor, number = strtod(text, &after);
-    const char *end = after;
+    char *end;
+    double number = strtod(text, &end);
     if (end == text) return ENG_FAIL(err, ENG_USAGE, "\"%s\" is no number with a unit", text);
-    if (!(number > 0) || !isfinite(number))
-        return ENG_FAIL(err, ENG_USAGE, "\"%s\" is not above 0", text);
     while (*end == ' ') end++;
-    if (!*end && (dimension == ENG_DIM_COUNT || dimension == ENG_DIM_RATIO)) end = "1";
-    EngStatus status = eng_quantity_unit(end, dimension, &factor, err);
-    if (status) return eng_err_prefix(err, "\"%s\"", text), status;
-    *value = number * factor;
-    if (dimension == ENG_DIM_BYTES && *value > ENG_MOST_BYTES)
-        return ENG_FAIL(err, ENG_USAGE, "\"%s\" is more than %g B", text, ENG_MOST_BYTES);
-    return ENG_OK;
+    EngStatus status =
+        eng_quantity_of(number, !*end && is_bare(dimension) ? "1" : end, dimension, value, err);
+    return status ? eng_err_prefix(err, "\"%s\"", text), status : ENG_OK;
+}
+
+EngStatus eng_share_parse(const char *text, double *value, EngErr *err)
+{
+    char *end;
+    double number = strtod(text, &end);
+    *value = 0;
+    if (end > text && number == 0 && (!*end || !strcmp(end, "%"))) return ENG_OK;
+    return eng_quantity_parse(text, ENG_DIM_SHARE, value, err);
 }
 
 const char *eng_origin_name(EngOrigin origin)

@@ -11,8 +11,11 @@ typedef enum EngDimension {
     ENG_DIM_BYTES_PER_S, /* the same with /s */
     ENG_DIM_SECONDS,     /* ns us ms s */
     ENG_DIM_PER_S,       /* /s k/s M/s G/s */
-    ENG_DIM_COUNT,       /* "requests", "nodes" */
-    ENG_DIM_RATIO,       /* "1", "%" */
+    ENG_DIM_COUNT,       /* "1": tokens, ranks, years of --years */
+    ENG_DIM_REQUESTS,    /* "requests", "1" */
+    ENG_DIM_NODES,       /* "nodes", "1" */
+    ENG_DIM_NUMBER,      /* "1": neither counted nor a share, such as an exponent */
+    ENG_DIM_SHARE,       /* "%", or "1" up to 1: 10 is no share, since 10 % may be meant */
     ENG_DIM_USD,         /* USD */
     ENG_DIM_USD_PER_H,   /* USD/h */
     ENG_DIM_USD_PER_GB,  /* USD/GB */
@@ -40,10 +43,15 @@ typedef struct EngQuantity {
 
 #define ENG_MOST_BYTES 1e18 /* so that sums of bytes fit 64 bits */
 
-/* "64 GB/s", "1.5us", "50 %": a positive number, then a unit of the dimension, which only counts
- * and ratios may lack. ENG_USAGE otherwise, naming the units possible. */
+/* `number` of a unit. ENG_USAGE: a unit of another dimension, naming those possible; a value that
+ * is not above 0, not finite, more than ENG_MOST_BYTES, or a share above 1 without "%". */
+EngStatus eng_quantity_of(double number, const char *unit, EngDimension dimension, double *value,
+                          EngErr *err);
+/* "64 GB/s", "1.5us", "50 %": a number as above, then its unit, which only what has none may lack:
+ * counts, numbers and shares up to 1. ENG_USAGE otherwise. */
 EngStatus eng_quantity_parse(const char *text, EngDimension dimension, double *value, EngErr *err);
-EngStatus eng_quantity_unit(const char *unit, EngDimension dimension, double *factor, EngErr *err);
+/* A share that may also be none: "0", "0%". */
+EngStatus eng_share_parse(const char *text, double *value, EngErr *err);
 const char *eng_origin_name(EngOrigin origin);
 
 #endif

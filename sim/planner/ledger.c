@@ -7,9 +7,12 @@
 
 #include "base/mem.h"
 
-#define GIB         0x1p30
-#define ID_BYTES    8 /* of a row number in the index buffer */
-#define VALUE_BYTES 2 /* of a decoded value, bf16 */
+#define GIB 0x1p30
+/* For "%.*f". */
+#define GB_OF(bytes)  eng_decimals((bytes) / 1e9, 3), (bytes) / 1e9
+#define GIB_OF(bytes) eng_decimals((bytes) / GIB, 2), (bytes) / GIB
+#define ID_BYTES      8 /* of a row number in the index buffer */
+#define VALUE_BYTES   2 /* of a decoded value, bf16 */
 
 static EngStatus too_large(const char *name, EngErr *err)
 {
@@ -213,8 +216,8 @@ static void print_largest(const EngLedger *ledger, int place, EngStr *out)
             (!largest || ledger->lines[i].bytes > largest->bytes))
             largest = &ledger->lines[i];
     if (largest)
-        eng_str_printf(out, "; its largest line is %s, %.2f GiB", largest->name,
-                       (double)largest->bytes / GIB);
+        eng_str_printf(out, "; its largest line is %s, %.*f GiB", largest->name,
+                       GIB_OF((double)largest->bytes));
 }
 
 void eng_ledger_print(const EngLedger *ledger, EngStr *out)
@@ -226,19 +229,20 @@ void eng_ledger_print(const EngLedger *ledger, EngStr *out)
             char layer[24] = "";
             if ((int)line->place != p) continue;
             if (line->layer >= 0) snprintf(layer, sizeof layer, " (layer %d)", line->layer);
-            eng_str_printf(out, "%-7s %12.3f GB %10.2f GiB  %s%s%s\n", g_places[p],
-                           (double)line->bytes / 1e9, (double)line->bytes / GIB, line->name, layer,
-                           line->pinned ? ", pinned" : "");
+            eng_str_printf(out, "%-7s %12.*f GB %10.*f GiB  %s%s%s\n", g_places[p],
+                           GB_OF((double)line->bytes), GIB_OF((double)line->bytes), line->name,
+                           layer, line->pinned ? ", pinned" : "");
         }
-        eng_str_printf(out, "%-7s %12.3f GB %10.2f GiB  in all\n", g_places[p],
-                       (double)ledger->total[p] / 1e9, (double)ledger->total[p] / GIB);
+        eng_str_printf(out, "%-7s %12.*f GB %10.*f GiB  in all\n", g_places[p],
+                       GB_OF((double)ledger->total[p]), GIB_OF((double)ledger->total[p]));
     }
     for (int p = 0; p < ENG_PLACE_COUNT; p++) {
         if (!ledger->capacity[p] || !ledger->total[p]) continue;
         int64_t left = eng_ledger_left(ledger, (EngPlace)p);
-        eng_str_printf(out, "%s: %.2f GiB of %.2f GiB, %s by %.2f GiB", g_places[p],
-                       (double)ledger->total[p] / GIB, (double)ledger->capacity[p] / GIB,
-                       left < 0 ? "does not fit" : "fits", (double)(left < 0 ? -left : left) / GIB);
+        eng_str_printf(out, "%s: %.*f GiB of %.*f GiB, %s by %.*f GiB", g_places[p],
+                       GIB_OF((double)ledger->total[p]), GIB_OF((double)ledger->capacity[p]),
+                       left < 0 ? "does not fit" : "fits",
+                       GIB_OF((double)(left < 0 ? -left : left)));
         if (left < 0)
             print_largest(ledger, p, out);
         else if (p == (ledger->unified ? ENG_PLACE_HOST : ENG_PLACE_DEVICE) && ledger->kv_per_token)
@@ -247,6 +251,6 @@ void eng_ledger_print(const EngLedger *ledger, EngStr *out)
         eng_str_add(out, "\n");
     }
     if (over_pin_limit(ledger))
-        eng_str_printf(out, "host: %.2f GiB are to be pinned, %.2f GiB can be\n",
-                       (double)ledger->pinned / GIB, (double)ledger->pin_limit / GIB);
+        eng_str_printf(out, "host: %.*f GiB are to be pinned, %.*f GiB can be\n",
+                       GIB_OF((double)ledger->pinned), GIB_OF((double)ledger->pin_limit));
 }

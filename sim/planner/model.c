@@ -109,15 +109,13 @@ static EngStatus read_model(Reader *reader, const json_t *root, EngModel *model)
                            model->kv_info, &model->n_kv);
     if (status || !checkpoint) return status;
     char unit[16];
-    double factor;
     reader->tensor = "checkpoint";
     status = eng_json_origin(checkpoint, &model->checkpoint, reader->err);
     if (!status) status = eng_json_text(checkpoint, "unit", unit, sizeof unit, reader->err);
     if (status) return wrong(reader, status);
-    if (eng_quantity_unit(unit, ENG_DIM_BYTES, &factor, reader->err))
-        return wrong(reader, ENG_BAD_DATA);
-    model->checkpoint.value = json_number_value(json_object_get(checkpoint, "value")) * factor;
-    return model->checkpoint.value > 0 ? ENG_OK : WRONG(reader, "is not above 0");
+    status = eng_quantity_of(json_number_value(json_object_get(checkpoint, "value")), unit,
+                             ENG_DIM_BYTES, &model->checkpoint.value, reader->err);
+    return status ? wrong(reader, ENG_BAD_DATA) : ENG_OK;
 }
 
 EngStatus eng_model_parse(const char *name, const char *text, EngModel *model, EngErr *err)

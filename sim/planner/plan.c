@@ -106,7 +106,7 @@ void eng_step_print(const EngStepPlan *plan, EngStr *out)
     for (int k = 0; k < plan->n; k++) {
         const EngQueuedFetch *f = &plan->fetches[k];
         eng_str_printf(
-            out, "layer %d: %s: fetch %.6g us, window %.6g us, stall %.6g us, %.1f %% hidden\n",
+            out, "layer %d: %s: fetch %.6g us, window %.6g us, stall %.6g us, %.4g %% hidden\n",
             plan->layers[k], f->stall > 0 ? "NOT hidden" : "hidden", f->fetch * US, f->window * US,
             f->stall * US, 100 * f->hidden);
         for (int i = 0; i < plan->gathers[k].n_stages; i++) print_stage(&plan->gathers[k], i, out);
@@ -114,6 +114,6 @@ void eng_step_print(const EngStepPlan *plan, EngStr *out)
             eng_str_printf(out, "    exchange among holders: %.6g us\n", plan->exchange * US);
         if (f->stall > 0) print_cure(plan, k, out);
     }
-    eng_str_printf(out, "step: %.6g us of layers, %.6g us added (%.2f %%)\n", plan->step * US,
+    eng_str_printf(out, "step: %.6g us of layers, %.6g us added (%.3g %%)\n", plan->step * US,
                    plan->added * US, plan->step > 0 ? 100 * plan->added / plan->step : 0);
 }

@@ -186,6 +186,67 @@ static void test_units(void **state)
     assert_int_equal(eng_quantity_parse("50 Gb/s", ENG_DIM_BYTES_PER_S, &value, &err), ENG_USAGE);
     assert_int_equal(eng_quantity_parse("50", ENG_DIM_BYTES, &value, &err), ENG_USAGE);
     assert_int_equal(eng_quantity_parse("inf GB", ENG_DIM_BYTES, &value, &err), ENG_USAGE);
+    assert_int_equal(eng_quantity_parse("1e308TB/s", ENG_DIM_BYTES_PER_S, &value, &err), ENG_USAGE);
+    assert_int_equal(eng_quantity_parse("1e-320ns", ENG_DIM_SECONDS, &value, &err), ENG_USAGE);
+}
+
+/* A number without its unit is refused wherever there is one, with those that are possible. */
+static void test_bare_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        EngDimension dimension;
+        const char *says; /* NULL: has no unit */
+    } kinds[ENG_DIM_KINDS] = {
+        [ENG_DIM_BYTES] = {ENG_DIM_BYTES, "GiB"},
+        [ENG_DIM_BYTES_PER_S] = {ENG_DIM_BYTES_PER_S, "GB/s"},
+        [ENG_DIM_SECONDS] = {ENG_DIM_SECONDS, "ns us ms s"},
+        [ENG_DIM_PER_S] = {ENG_DIM_PER_S, "M/s"},
+        [ENG_DIM_COUNT] = {ENG_DIM_COUNT, NULL},
+        [ENG_DIM_REQUESTS] = {ENG_DIM_REQUESTS, NULL},
+        [ENG_DIM_NODES] = {ENG_DIM_NODES, NULL},
+        [ENG_DIM_NUMBER] = {ENG_DIM_NUMBER, NULL},
+        [ENG_DIM_SHARE] = {ENG_DIM_SHARE, "10% or 1000%"},
+        [ENG_DIM_USD] = {ENG_DIM_USD, "USD"},
+        [ENG_DIM_USD_PER_H] = {ENG_DIM_USD_PER_H, "USD/h"},
+        [ENG_DIM_USD_PER_GB] = {ENG_DIM_USD_PER_GB, "USD/GB"},
+        [ENG_DIM_FLOPS] = {ENG_DIM_FLOPS, "TFLOP/s"},
+    };
+    for (int k = 0; k < ENG_DIM_KINDS; k++) {
+        EngErr err = {0};
+        double value;
+        assert_int_equal(kinds[k].dimension, k);
+        EngStatus status = eng_quantity_parse("10", kinds[k].dimension, &value, &err);
+        if (status != (kinds[k].says ? ENG_USAGE : ENG_OK)) fail_msg("dimension %d", k);
+        if (kinds[k].says && !strstr(err.text, kinds[k].says)) fail_msg("%s", err.text);
+        if (kinds[k].says && !strstr(err.text, "\"10\"")) fail_msg("%s", err.text);
+    }
+}
+
+static void test_shares(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double value; /* below 0: refused */
+    } shares[] = {{"0.1", 0.1}, {"10%", 0.1},     {"10 %", 0.1}, {"1", 1},     {"120%", 1.2},
+                  {"0", 0},     {"0%", 0},        {"1.2", -1},   {"10", -1},   {"-1%", -1},
+                  {"%", -1},    {"10 nodes", -1}, {"nan", -1},   {"10%%", -1}, {"0.1x", -1}};
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        EngErr err = {0};
+        double value = -1;
+        EngStatus status = eng_share_parse(shares[i].text, &value, &err);
+        if (status != (shares[i].value < 0 ? ENG_USAGE : ENG_OK)) fail_msg("%s", shares[i].text);
+        if (!status) assert_true(fabs(value - shares[i].value) < 1e-15);
+    }
+    /* Counts are of one kind each, and an exponent is no share. */
+    EngErr err = {0};
+    double value;
+    assert_int_equal(eng_quantity_parse("2 nodes", ENG_DIM_REQUESTS, &value, &err), ENG_USAGE);
+    assert_int_equal(eng_quantity_parse("2 requests", ENG_DIM_COUNT, &value, &err), ENG_USAGE);
+    assert_int_equal(eng_quantity_parse("200%", ENG_DIM_NUMBER, &value, &err), ENG_USAGE);
+    check_refused(VALUE("\"fetch_slowdown\": {\"value\": 10, \"unit\": \"1\", " MORE),
+                  "10% or 1000%");
 }
 
 int main(void)
@@ -193,7 +254,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_presets),  cmocka_unit_test(test_every_part_is_needed),
         cmocka_unit_test(test_refusals), cmocka_unit_test(test_assumptions),
-        cmocka_unit_test(test_units),
+        cmocka_unit_test(test_units),    cmocka_unit_test(test_bare_numbers),
+        cmocka_unit_test(test_shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
