@@ -86,10 +86,14 @@ size_t activities(void);
 Activity activity(size_t i);
 uint64_t clock_ns(void); /* the host's now */
 
-/* The nth allocation of device or pinned memory from now on fails, once; 0: none does. */
+/* The nth from now on of what takes memory fails, once: allocations, and the making of streams,
+ * events, graphs and the library's objects; 0: none does. */
 void fail_allocation(long nth);
 /* Allocations since begin() that are not released. */
 long live_allocations(void);
+/* What was made since begin() and not destroyed or released, in words: streams, events, graphs,
+ * handles and descriptions of the library, memory. NULL: nothing. */
+const char *left_over(void);
 
 /* Faults since begin(). */
 int faults(void);

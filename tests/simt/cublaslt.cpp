@@ -169,6 +169,23 @@ void carry_out(const Product &product, uint32_t op)
     }
 }
 
+template <class T> cublasStatus_t give(T **out, Object kind, T *object)
+{
+    if (allocation_fails()) {
+        delete object;
+        return CUBLAS_STATUS_ALLOC_FAILED;
+    }
+    made(kind, *out = object);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+template <class T> cublasStatus_t take_back(Object kind, T *object)
+{
+    if (!destroyed(kind, object)) return CUBLAS_STATUS_INVALID_VALUE;
+    delete object;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
 cublasStatus_t wrong(const char *what)
 {
     report(Fault::library_call, "cublasLtMatmul: %s", what);
@@ -182,14 +199,12 @@ using namespace simt;
 extern "C" {
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
 {
-    *handle = new cublasLtContext{true};
-    return CUBLAS_STATUS_SUCCESS;
+    return give(handle, Object::handle, new cublasLtContext{true});
 }
 
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
 {
-    delete handle;
-    return CUBLAS_STATUS_SUCCESS;
+    return take_back(Object::handle, handle);
 }
 
 const char *cublasLtGetStatusString(cublasStatus_t status)
@@ -200,15 +215,14 @@ const char *cublasLtGetStatusString(cublasStatus_t status)
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasComputeType_t compute,
                                         cudaDataType_t scale)
 {
-    *out = new cublasLtMatmulDescOpaque_t{};
-    keep(*out, Desc{compute, scale, CUBLAS_OP_N, CUBLAS_OP_N});
-    return CUBLAS_STATUS_SUCCESS;
+    auto *object = new cublasLtMatmulDescOpaque_t{};
+    keep(object, Desc{compute, scale, CUBLAS_OP_N, CUBLAS_OP_N});
+    return give(out, Object::description, object);
 }
 
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc)
 {
-    delete desc;
-    return CUBLAS_STATUS_SUCCESS;
+    return take_back(Object::description, desc);
 }
 
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
@@ -230,28 +244,26 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaDataType type,
                                           uint64_t rows, uint64_t columns, int64_t ld)
 {
-    *out = new cublasLtMatrixLayoutOpaque_t{};
-    keep(*out, Layout{type, rows, columns, ld});
-    return CUBLAS_STATUS_SUCCESS;
+    auto *object = new cublasLtMatrixLayoutOpaque_t{};
+    keep(object, Layout{type, rows, columns, ld});
+    return give(out, Object::description, object);
 }
 
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
 {
-    delete layout;
-    return CUBLAS_STATUS_SUCCESS;
+    return take_back(Object::description, layout);
 }
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out)
 {
-    *out = new cublasLtMatmulPreferenceOpaque_t{};
-    keep(*out, Preference{0, {256, 256, 256, 256}});
-    return CUBLAS_STATUS_SUCCESS;
+    auto *object = new cublasLtMatmulPreferenceOpaque_t{};
+    keep(object, Preference{0, {256, 256, 256, 256}});
+    return give(out, Object::description, object);
 }
 
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
 {
-    delete preference;
-    return CUBLAS_STATUS_SUCCESS;
+    return take_back(Object::description, preference);
 }
 
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,

@@ -15,5 +15,7 @@ int main(int argc, char **argv)
     if (text && sscanf(text, "%d %d %lu %ld", &order, &policy, &seed, &failing) < 1)
         fprintf(stderr, "SIMT: \"%s\" is not like \"0 1 1 0\"\n", text);
     simt_begin(order, policy, seed, failing);
-    return eng_cli_main(argc, argv);
+    int code = eng_cli_main(argc, argv);
+    if (simt_left_over()) fprintf(stderr, "left over: %s\n", simt_left_over());
+    return simt_left_over() ? 70 : code;
 }

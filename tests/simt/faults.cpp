@@ -97,5 +97,6 @@ void begin(const Options &options)
     memory_begin(options.most_shadowed);
     order_begin(options);
     streams_begin();
+    objects_begin();
 }
 } // namespace simt

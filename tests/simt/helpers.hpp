@@ -18,6 +18,7 @@ extern "C" {
 #include "base/mem.h"
 #include "base/rng.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/queue.h"
 #include "kernels/ref/compare.h"
 #include "kernels/ref/fp8.h"
 }
@@ -34,11 +35,41 @@ inline void no_faults(const char *what)
     if (simt::faults()) fail_msg("%s: %s", what, simt::fault_text(0));
 }
 
+inline std::vector<void *> g_given, g_pinned; /* by allocate() and pinned() to the case */
+
+/* The end of a case and, as a teardown, of a test: nothing that it made may be left over. */
+inline int finish(void **)
+{
+    for (void *at : g_given) (void)cudaFree(at);
+    for (void *at : g_pinned) (void)cudaFreeHost(at);
+    g_given.clear(), g_pinned.clear();
+    const char *left = simt::left_over();
+    if (left) print_error("left over: %s\n", left);
+    return left != nullptr;
+}
+
+#define CASES(test) cmocka_unit_test_teardown(test, finish)
+
+/* The case before has ended. The process's main stream is nobody's to destroy. */
+inline void begin_case(const simt::Options &options)
+{
+    static EngCudaStream *main;
+    assert_int_equal(finish(nullptr), 0);
+    simt::begin({});
+    ok(eng_cuda_main(&main, &g_err));
+    simt::begin(options);
+}
+
 /* A different order of threads, policy and seed for every case. */
-inline EngCudaStream *fresh_device(int number)
+inline void fresh_device(int number)
+{
+    begin_case({(simt::Order)(number % 3), (simt::Policy)(number % 4), (uint64_t)number + 1});
+}
+
+inline EngCudaStream *fresh_stream(int number)
 {
     EngCudaStream *stream;
-    simt::begin({(simt::Order)(number % 3), (simt::Policy)(number % 4), (uint64_t)number + 1});
+    fresh_device(number);
     ok(eng_cuda_stream_create(&stream, &g_err));
     return stream;
 }
@@ -47,6 +78,15 @@ inline void *allocate(size_t bytes)
 {
     void *at = nullptr;
     assert_int_equal(cudaMalloc(&at, bytes ? bytes : 1), cudaSuccess);
+    g_given.push_back(at);
+    return at;
+}
+
+inline void *pinned(size_t bytes)
+{
+    void *at = nullptr;
+    assert_int_equal(cudaHostAlloc(&at, bytes, cudaHostAllocDefault), cudaSuccess);
+    g_pinned.push_back(at);
     return at;
 }
 

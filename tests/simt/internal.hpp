@@ -58,7 +58,9 @@ enum class Kind { device, pinned };
 
 void memory_begin(size_t most_shadowed);
 void *memory_allocate(size_t bytes, Kind kind);
-bool memory_release(void *address); /* false: no such allocation */
+bool memory_release(void *address, Kind kind); /* false: no such allocation */
+long live_allocations(Kind kind);
+bool allocation_fails(void); /* this one, by fail_allocation() */
 /* Whether the address lies in the simulated device or pinned memory, and in which. */
 bool memory_known(const void *address, Kind *kind);
 
@@ -105,6 +107,10 @@ bool operation_is_host(uint32_t op);
 Stamp host_stamp(void);
 
 void order_begin(const Options &options);
+
+/* ---- objects.cpp ---- */
+
+void objects_begin(void); /* those of before are not left over */
 
 /* ---- runtime.cpp ---- */
 

@@ -177,16 +177,27 @@ void fail_allocation(long nth)
     g_failing = nth;
 }
 
-long live_allocations(void)
+bool allocation_fails(void)
+{
+    return g_failing && --g_failing == 0;
+}
+
+long live_allocations(Kind kind)
 {
     long n = 0;
-    for (const auto &allocation : g_allocations) n += !allocation.second.freed;
+    for (const auto &allocation : g_allocations)
+        n += !allocation.second.freed && allocation.second.kind == kind;
     return n;
+}
+
+long live_allocations(void)
+{
+    return live_allocations(Kind::device) + live_allocations(Kind::pinned);
 }
 
 void *memory_allocate(size_t bytes, Kind kind)
 {
-    if (g_failing && --g_failing == 0) return nullptr;
+    if (allocation_fails()) return nullptr;
     size_t need = (bytes + red_zone + 255) / 256 * 256;
     if (bytes > device_bytes || g_used + need > device_bytes) return nullptr;
     uint8_t *at = g_device + g_used;
@@ -197,10 +208,11 @@ void *memory_allocate(size_t bytes, Kind kind)
     return at;
 }
 
-bool memory_release(void *address)
+bool memory_release(void *address, Kind kind)
 {
     auto found = g_allocations.find((uintptr_t)address);
     if (found == g_allocations.end() || found->second.freed) return false;
+    if (found->second.kind != kind) return false;
     found->second.freed = true;
     return true;
 }

@@ -38,6 +38,11 @@ long simt_live_allocations(void)
     return simt::live_allocations();
 }
 
+const char *simt_left_over(void)
+{
+    return simt::left_over();
+}
+
 long simt_activities(void)
 {
     return (long)simt::activities();

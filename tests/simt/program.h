@@ -13,9 +13,11 @@ void simt_begin(int order, int policy, unsigned long seed, long failing_launch);
 int simt_faults(void);
 const char *simt_fault_text(void);
 long simt_launches(void); /* that ran to their end */
-/* control.hpp's: the nth allocation from now on fails, once; and those that are not released. */
+/* control.hpp's: the nth allocation or object from now on fails, once; and those that are not
+ * released; what was made since simt_begin() and not destroyed, in words, or NULL. */
 void simt_fail_allocation(long nth);
 long simt_live_allocations(void);
+const char *simt_left_over(void);
 
 /* The device's own account, on the simulated clock (control.hpp). */
 typedef struct SimtActivity {

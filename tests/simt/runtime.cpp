@@ -100,12 +100,19 @@ cudaError_t allocate(void **at, size_t bytes, Kind kind)
     return *at ? cudaSuccess : fail(cudaErrorMemoryAllocation);
 }
 
-cudaError_t release(void *at)
+cudaError_t release(void *at, Kind kind)
 {
     if (!at) return cudaSuccess;
     if (refused_in_capture("release of memory")) return fail(cudaErrorStreamCaptureUnsupported);
     wait_for_all();
-    return memory_release(at) ? cudaSuccess : fail(cudaErrorInvalidValue);
+    return memory_release(at, kind) ? cudaSuccess : fail(cudaErrorInvalidValue);
+}
+
+template <class T> cudaError_t destroy(Object kind, T *object)
+{
+    if (!destroyed(kind, object)) return fail(cudaErrorInvalidResourceHandle);
+    delete object;
+    return cudaSuccess;
 }
 
 /* All nodes that `tail` comes after, itself included. */
@@ -192,12 +199,12 @@ cudaError_t cudaHostAlloc(void **at, size_t bytes, unsigned)
 
 cudaError_t cudaFree(void *at)
 {
-    return release(at);
+    return release(at, Kind::device);
 }
 
 cudaError_t cudaFreeHost(void *at)
 {
-    return release(at);
+    return release(at, Kind::pinned);
 }
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *at)
@@ -249,16 +256,17 @@ cudaError_t cudaMemset(void *dst, int value, size_t bytes)
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
 {
+    if (allocation_fails()) return fail(cudaErrorMemoryAllocation);
     *stream = new CUstream_st{0, random_priority(), ++g_streams_made, nullptr, false, {}};
     g_streams.insert(*stream);
+    made(Object::stream, *stream);
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     g_streams.erase(stream);
-    delete stream;
-    return cudaSuccess;
+    return destroy(Object::stream, stream);
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
@@ -282,14 +290,15 @@ cudaError_t cudaDeviceSynchronize(void)
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
 {
+    if (allocation_fails()) return fail(cudaErrorMemoryAllocation);
     *event = new CUevent_st{};
+    made(Object::event, *event);
     return cudaSuccess;
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
-    delete event;
-    return cudaSuccess;
+    return destroy(Object::event, event);
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
@@ -357,6 +366,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
 {
     if (!stream || stream->graph) return fail(cudaErrorIllegalState);
     stream->graph = new CUgraph_st;
+    made(Object::graph, stream->graph);
     stream->origin = true;
     stream->tail.clear();
     return cudaSuccess;
@@ -383,7 +393,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out)
     for (uint32_t node = 0; node < graph->nodes.size(); node++) {
         if (reached.count(node)) continue;
         report(Fault::capture_unjoined, "%s in a side stream", graph->nodes[node].name.c_str());
-        delete graph;
+        (void)destroy(Object::graph, graph);
         return fail(cudaErrorStreamCaptureUnjoined);
     }
     *out = graph;
@@ -392,7 +402,9 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out)
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
 {
+    if (allocation_fails()) return fail(cudaErrorMemoryAllocation);
     *exec = new CUgraphExec_st{graph->nodes, 0};
+    made(Object::executable, *exec);
     return cudaSuccess;
 }
 
@@ -417,14 +429,12 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
-    delete exec;
-    return cudaSuccess;
+    return destroy(Object::executable, exec);
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 {
-    delete graph;
-    return cudaSuccess;
+    return destroy(Object::graph, graph);
 }
 
 /* ---- errors and the device ---- */

@@ -39,6 +39,13 @@ bool operation_done(uint32_t op);
 void wait_for(uint32_t op);
 void wait_for_all(void);
 
+/* ---- objects.cpp ---- */
+
+enum class Object { stream, event, graph, executable, handle, description };
+void made(Object kind, const void *at);
+/* false, and a fault: there is no such object. */
+bool destroyed(Object kind, const void *at);
+
 uint32_t random_priority(void);
 const Options &options(void);
 

@@ -51,7 +51,7 @@ void check(const Shape &s, int number, size_t off = 0)
     eng_ref_conv(&d.problem, d.value.data(), d.state.data(), want.data(), want_state.data(),
                  sums.data());
 
-    EngCudaStream *stream = fresh_device(number);
+    EngCudaStream *stream = fresh_stream(number);
     EngCudaConv *conv;
     EngConvProblem problem = d.problem;
     problem.norm_weight = upload(d.norm), problem.conv_weight = upload(d.taps);
@@ -98,7 +98,7 @@ void test_decode(void **)
     size_t width = 4 * 64;
     std::vector<float> all, steps;
     for (bool decode : {false, true}) {
-        EngCudaStream *stream = fresh_device(3);
+        EngCudaStream *stream = fresh_stream(3);
         EngCudaConv *conv;
         EngConvProblem problem = d.problem;
         problem.norm_weight = upload(d.norm), problem.conv_weight = upload(d.taps);
@@ -146,9 +146,9 @@ void test_variant(void **)
 int main(void)
 {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_decode),
-        cmocka_unit_test(test_variant),
+        CASES(test_shapes),
+        CASES(test_decode),
+        CASES(test_variant),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -10,6 +10,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
+
+#include <cublasLt.h>
 extern "C" {
 #include <cmocka.h>
 }
@@ -37,13 +40,25 @@ cudaEvent_t new_event(void)
     return event;
 }
 
+std::vector<int *> g_device, g_pinned; /* allocations of the case */
+
 int *new_ints(int n, bool pinned)
 {
     void *at = nullptr;
     size_t bytes = (size_t)n * sizeof(int);
     cudaError_t error = pinned ? cudaHostAlloc(&at, bytes, 0) : cudaMalloc(&at, bytes);
     assert_int_equal(error, cudaSuccess);
+    (pinned ? g_pinned : g_device).push_back(static_cast<int *>(at));
     return static_cast<int *>(at);
+}
+
+/* A case has ended, and all that it made is gone. */
+void finish(const char *name)
+{
+    for (int *at : g_device) (void)cudaFree(at);
+    for (int *at : g_pinned) (void)cudaFreeHost(at);
+    g_device.clear(), g_pinned.clear();
+    if (simt::left_over()) fail_msg("%s: %s left over", name, simt::left_over());
 }
 
 /* Device numbers 10, 11, 12, .. */
@@ -81,6 +96,7 @@ void run_planted(const char *name, Planted kernel, Fault want, bool broken,
     ENG_LAUNCH(kernel, dim3(blocks), dim3(threads), 1024, stream, in, out, broken);
     cudaStreamSynchronize(stream);
     cudaStreamDestroy(stream);
+    finish(name);
     expect(broken ? want : Fault::none, name, options);
     assert_int_equal(simt::launches_done() - done, broken ? 0 : 1);
 }
@@ -146,6 +162,7 @@ void test_kernels_of_several_names(void **)
             ENG_LAUNCH(one.kernel, dim3(blocks), dim3(threads), 1024, stream, in, out, true);
             cudaStreamSynchronize(stream);
             cudaStreamDestroy(stream);
+            finish("several names");
             assert_int_equal(simt::faults(), 1);
             if (simt::fault(0) != one.one && simt::fault(0) != Fault::uninitialised)
                 expect(one.other, "several names", {order, Policy::lazy, 1, 1000000});
@@ -155,15 +172,15 @@ void test_kernels_of_several_names(void **)
 /* The product that lanes make together, with fragments where the instruction wants them. */
 void test_mma(void **)
 {
-    uint16_t a[16 * 16], b[16 * 8], *a_there, *b_there;
-    float out[16 * 8], *out_there;
+    uint16_t a[16 * 16], b[16 * 8];
+    float out[16 * 8];
     simt::begin({Order::random, Policy::lazy, 3, 1000000});
     cudaStream_t stream = new_stream();
     for (int i = 0; i < 256; i++) a[i] = (uint16_t)(0x3f80 + i * 37 % 256); /* 1 to 4 */
     for (int i = 0; i < 128; i++) b[i] = (uint16_t)(0xbf80 + i * 29 % 128); /* -1 to -2 */
-    cudaMalloc((void **)&a_there, sizeof a);
-    cudaMalloc((void **)&b_there, sizeof b);
-    cudaMalloc((void **)&out_there, sizeof out);
+    uint16_t *a_there = reinterpret_cast<uint16_t *>(new_ints(16 * 8, false));
+    uint16_t *b_there = reinterpret_cast<uint16_t *>(new_ints(8 * 8, false));
+    float *out_there = reinterpret_cast<float *>(new_ints(16 * 8, false));
     cudaMemcpy(a_there, a, sizeof a, cudaMemcpyHostToDevice);
     cudaMemcpy(b_there, b, sizeof b, cudaMemcpyHostToDevice);
     ENG_LAUNCH(mma_product, dim3(1), dim3(32), 0, stream, a_there, b_there, out_there);
@@ -184,6 +201,7 @@ void test_mma(void **)
             assert_true(out[8 * row + column] >= sum * (1 + 0x1p-22));
         }
     cudaStreamDestroy(stream);
+    finish("mma");
 }
 
 /* ---- faults around kernels ---- */
@@ -453,18 +471,23 @@ bool too_many_threads(bool broken)
     return true;
 }
 
+bool destroyed_twice(bool broken)
+{
+    cudaEvent_t event = new_event();
+    assert_int_equal(cudaEventDestroy(event), cudaSuccess);
+    if (broken) assert_int_equal(cudaEventDestroy(event), cudaErrorInvalidResourceHandle);
+    return true;
+}
+
 /* A table of 6 GB of which two rows exist; 32 bits of offset lead to neither. */
 bool short_offset(bool broken)
 {
     const int row_ints = 64, rows = 24 << 20, row = 20000003;
     cudaStream_t stream = new_stream();
-    void *table = nullptr;
+    int *table = new_ints(rows * row_ints, false), *at = table + (size_t)row * row_ints;
     int *out = new_ints(1, false), value = 77, result = 0;
-    assert_int_equal(cudaMalloc(&table, (size_t)rows * row_ints * sizeof(int)), cudaSuccess);
-    int *at = static_cast<int *>(table) + (size_t)row * row_ints;
     cudaMemcpy(at, &value, sizeof value, cudaMemcpyHostToDevice);
-    ENG_LAUNCH(far_row, dim3(1), dim3(1), 0, stream, static_cast<const int *>(table), out, row,
-               row_ints, broken);
+    ENG_LAUNCH(far_row, dim3(1), dim3(1), 0, stream, table, out, row, row_ints, broken);
     cudaStreamSynchronize(stream);
     if (!broken) cudaMemcpy(&result, out, sizeof result, cudaMemcpyDeviceToHost);
     cudaStreamDestroy(stream);
@@ -483,6 +506,7 @@ const Around around[] = {
     {"wait during capture", Fault::capture_sync, false, wait_in_capture},
     {"capture of outside work", Fault::capture_isolation, false, capture_of_outside},
     {"use after free", Fault::use_after_free, false, freed},
+    {"destroyed twice", Fault::use_after_free, false, destroyed_twice},
     {"kernel writes host memory", Fault::foreign_memory, false, host_pointer},
     {"host reads device memory", Fault::foreign_memory, false, host_reads_device},
     {"input never written", Fault::uninitialised, false, unwritten_input},
@@ -501,14 +525,122 @@ void test_around(void **)
                 simt::Options options = {Order::random, policy, seed, 1000000};
                 simt::begin(options);
                 assert_true(one.run(false));
+                finish(one.name);
                 expect(Fault::none, one.name, options);
                 simt::begin(options);
                 wrong += !one.run(true);
+                finish(one.name);
                 expect(one.fault, one.name, options);
             }
             if (one.wrong_result && policy == Policy::random && !wrong)
                 fail_msg("%s: no wrong result in %d seeds", one.name, seeds);
         }
+}
+
+/* ---- what is never destroyed ---- */
+
+void stream_left(bool broken)
+{
+    cudaStream_t stream = new_stream();
+    if (!broken) cudaStreamDestroy(stream);
+}
+
+void event_left(bool broken)
+{
+    cudaEvent_t event = new_event();
+    if (!broken) cudaEventDestroy(event);
+}
+
+/* Destroys graph and executable, or one of them. */
+void capture(bool graph_too, bool executable_too)
+{
+    cudaStream_t stream = new_stream();
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    int *in = counted(64), *out = new_ints(64, false);
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+    ENG_LAUNCH(add_one, dim3(1), dim3(64), 0, stream, in, out);
+    assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+    assert_int_equal(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+    if (graph_too) cudaGraphDestroy(graph);
+    if (executable_too) cudaGraphExecDestroy(exec);
+    cudaStreamDestroy(stream);
+    cudaFree(in), cudaFree(out);
+}
+
+void graph_left(bool broken)
+{
+    capture(!broken, true);
+}
+
+void executable_left(bool broken)
+{
+    capture(true, !broken);
+}
+
+void handle_left(bool broken)
+{
+    cublasLtHandle_t handle;
+    cublasLtCreate(&handle);
+    if (!broken) cublasLtDestroy(handle);
+}
+
+void descriptions_left(bool broken)
+{
+    cublasLtMatmulDesc_t product;
+    cublasLtMatrixLayout_t layout;
+    cublasLtMatmulPreference_t preference;
+    cublasLtMatmulDescCreate(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    cublasLtMatrixLayoutCreate(&layout, CUDA_R_16BF, 64, 8, 64);
+    cublasLtMatmulPreferenceCreate(&preference);
+    if (broken) return;
+    cublasLtMatmulDescDestroy(product), cublasLtMatrixLayoutDestroy(layout);
+    cublasLtMatmulPreferenceDestroy(preference);
+}
+
+void device_memory_left(bool broken)
+{
+    void *at;
+    cudaMalloc(&at, 64);
+    if (!broken) cudaFree(at);
+}
+
+/* The broken one gives it back as if it were the device's, which does not. */
+void pinned_memory_left(bool broken)
+{
+    void *at;
+    cudaHostAlloc(&at, 64, 0);
+    assert_int_equal(broken ? cudaFree(at) : cudaFreeHost(at),
+                     broken ? cudaErrorInvalidValue : cudaSuccess);
+}
+
+void test_left_over(void **)
+{
+    static const struct {
+        const char *text;
+        void (*run)(bool broken);
+    } all[] = {
+        {"1 stream", stream_left},
+        {"1 event", event_left},
+        {"1 graph", graph_left},
+        {"1 executable graph", executable_left},
+        {"1 library handle", handle_left},
+        {"3 library descriptions", descriptions_left},
+        {"1 device allocation", device_memory_left},
+        {"1 pinned allocation", pinned_memory_left},
+    };
+    for (const auto &one : all) {
+        simt::begin({});
+        g_device.clear();
+        one.run(false);
+        assert_null(simt::left_over());
+        one.run(true);
+        assert_non_null(simt::left_over());
+        assert_string_equal(simt::left_over(), one.text);
+        simt::begin({}); /* what was there before is not asked for */
+        assert_null(simt::left_over());
+    }
+    g_device.clear();
 }
 
 void test_stuck(void **)
@@ -533,6 +665,7 @@ int main(void)
         cmocka_unit_test(test_mma),
         cmocka_unit_test(test_kernels_of_several_names),
         cmocka_unit_test(test_around),
+        cmocka_unit_test(test_left_over),
         cmocka_unit_test(test_stuck),
         cmocka_unit_test(test_texts_name_the_place),
     };

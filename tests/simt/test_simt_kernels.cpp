@@ -37,7 +37,7 @@ EngAddress address_of(const char *preset_name)
 /* Rows of a batch by the kernel; every place that it does not write holds the canary. */
 std::vector<int64_t> device_hash(const EngAddress &address, const EngHashArgs &args, int number)
 {
-    EngCudaStream *stream = fresh_device(number);
+    EngCudaStream *stream = fresh_stream(number);
     EngCudaHash *hash;
     size_t n = (size_t)args.n_tokens * (size_t)(address.n_layers * address.n_columns);
     EngHashArgs on_device = args;
@@ -198,7 +198,7 @@ void check_gather(const GatherCase &c, int number)
     EngGatherArgs args = {rows.data(), c.row_stride, want.data(), want_scales.data()};
     eng_ref_gather(&problem, &args);
 
-    EngCudaStream *stream = fresh_device(number);
+    EngCudaStream *stream = fresh_stream(number);
     problem.table = upload_table(host);
     uint8_t *out = static_cast<uint8_t *>(allocate(want.size()));
     uint8_t *out_scales = static_cast<uint8_t *>(allocate(n / 32));
@@ -276,7 +276,7 @@ void test_gather_alignment(void **)
                 EngGatherProblem problem = {host.table, columns, tokens, out};
                 EngGatherArgs args = {rows.data(), columns, want.data(), scales.data()};
                 eng_ref_gather(&problem, &args);
-                EngCudaStream *stream = fresh_device(number++);
+                EngCudaStream *stream = fresh_stream(number++);
                 problem.table.values = upload_off(host.values, table_off);
                 if (problem.table.scales) problem.table.scales = upload(host.scales);
                 uint8_t *there = static_cast<uint8_t *>(allocate(want.size() + out_off)) + out_off;
@@ -302,7 +302,7 @@ void test_gather_alignment(void **)
 void test_gather_far(void **)
 {
     const int64_t n_rows = 70000000, rows[] = {3, 16777216 + 3, 33554432, n_rows - 1};
-    EngCudaStream *stream = fresh_device(1);
+    EngCudaStream *stream = fresh_stream(1);
     EngTable table = {ENG_ROW_FP8, 256, n_rows, nullptr, nullptr};
     uint8_t *values = static_cast<uint8_t *>(allocate((size_t)n_rows * 256));
     uint8_t *scales = static_cast<uint8_t *>(allocate((size_t)n_rows * 8));
@@ -327,7 +327,7 @@ void test_gather_far(void **)
 
 void test_gather_refuses(void **)
 {
-    EngCudaStream *stream = fresh_device(1);
+    EngCudaStream *stream = fresh_stream(1);
     EngTable table = {ENG_ROW_FP8, 48, 4, static_cast<uint8_t *>(allocate(4096)),
                       static_cast<uint8_t *>(allocate(64))};
     EngGatherProblem problem = {table, 2, 2, ENG_BF16};
@@ -358,7 +358,7 @@ void check_gate(int64_t tokens, int streams, int hidden, EngGateFormula formula,
     for (size_t i = 0; i < t; i++) dead[i] = i % 5 == 3;
     if (t > 3) x[3 * s * h] = 0x7fc1; /* a masked token keeps even the payload of a NaN */
 
-    EngCudaStream *stream = fresh_device(number);
+    EngCudaStream *stream = fresh_stream(number);
     EngGateProblem problem = {tokens, streams, hidden, formula, 1e-20f, upload(q), upload(k)};
     uint16_t *in = upload(x), *out = in;
     bool in_place = number % 2, with_gates = number % 3 != 1;
@@ -416,7 +416,7 @@ void test_gate_places(void **)
     std::vector<uint16_t> kv = random_bf16(&rng, n + (size_t)(tokens * hidden), 0.7);
     std::vector<float> none((size_t)(tokens * streams), -7.0f);
     for (int odd = 0; odd < 6; odd++) {
-        EngCudaStream *stream = fresh_device(odd);
+        EngCudaStream *stream = fresh_stream(odd);
         auto off = [odd](int which) { return odd == which ? (size_t)2 : (size_t)0; };
         EngGateProblem problem = {tokens,
                                   streams,
@@ -553,7 +553,7 @@ void replay(simt::Options options)
     EngAddress address = address_of("tiny");
     EngRng rng;
     eng_rng_seed(&rng, options.seed);
-    simt::begin(options);
+    begin_case(options);
     EngCudaStream *main, *side;
     EngCudaHash *hash;
     ok(eng_cuda_stream_create(&main, &g_err));
@@ -566,10 +566,8 @@ void replay(simt::Options options)
     HostTable host = random_table(&rng, ENG_ROW_FP8_PACKED, dims, address.rows[1]);
     size_t per_token = (size_t)(address.n_layers * address.n_columns);
     size_t n = (size_t)(tokens * address.n_columns * dims);
-    void *pinned_table, *pinned_ids, *pinned_out;
-    cudaHostAlloc(&pinned_table, host.values.size(), cudaHostAllocDefault);
-    cudaHostAlloc(&pinned_ids, tokens * sizeof(int32_t), cudaHostAllocDefault);
-    cudaHostAlloc(&pinned_out, 2 * n, cudaHostAllocDefault);
+    void *pinned_table = pinned(host.values.size()), *pinned_out = pinned(2 * n);
+    void *pinned_ids = pinned(tokens * sizeof(int32_t));
     memcpy(pinned_table, host.values.data(), host.values.size());
     int32_t *ids = static_cast<int32_t *>(allocate(tokens * sizeof(int32_t)));
     int64_t *rows = static_cast<int64_t *>(allocate(tokens * per_token * sizeof(int64_t)));
@@ -630,20 +628,20 @@ void test_replay(void **)
 int main(void)
 {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(test_hash_modes),
-        cmocka_unit_test(test_hash_long),
-        cmocka_unit_test(test_hash_golden),
-        cmocka_unit_test(test_gather_production),
-        cmocka_unit_test(test_gather_shapes),
-        cmocka_unit_test(test_gather_alignment),
-        cmocka_unit_test(test_gather_far),
-        cmocka_unit_test(test_gather_refuses),
-        cmocka_unit_test(test_gate_production),
-        cmocka_unit_test(test_gate_shapes),
-        cmocka_unit_test(test_gate_places),
-        cmocka_unit_test(test_variants),
-        cmocka_unit_test(test_variants_refuse_host_memory),
-        cmocka_unit_test(test_replay),
+        CASES(test_hash_modes),
+        CASES(test_hash_long),
+        CASES(test_hash_golden),
+        CASES(test_gather_production),
+        CASES(test_gather_shapes),
+        CASES(test_gather_alignment),
+        CASES(test_gather_far),
+        CASES(test_gather_refuses),
+        CASES(test_gate_production),
+        CASES(test_gate_shapes),
+        CASES(test_gate_places),
+        CASES(test_variants),
+        CASES(test_variants_refuse_host_memory),
+        CASES(test_replay),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

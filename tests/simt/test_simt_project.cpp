@@ -97,7 +97,7 @@ std::vector<uint8_t> project(const Data &d, Projector projector, int tuned, int 
     simt::Options options = {(simt::Order)(number % 3), (simt::Policy)(number % 4),
                              (uint64_t)number + 1};
     options.most_shadowed = 64 << 20; /* the whole matrix is looked at for bounds alone */
-    simt::begin(options);
+    begin_case(options);
     EngCudaStream *stream;
     ok(eng_cuda_stream_create(&stream, &g_err));
     EngProjectProblem problem = d.problem;
@@ -216,7 +216,7 @@ void test_mma_refuses(void **)
         assert_null(project);
     }
     for (int odd = 0; odd < 2; odd++) {
-        EngCudaStream *stream = fresh_device(odd);
+        EngCudaStream *stream = fresh_stream(odd);
         EngProjectProblem problem = d.problem;
         problem.w = upload_off(d.w, odd ? 8 : 0), problem.w_scales = upload(d.w_scales);
         EngProjectArgs args = {upload_off(d.x, odd ? 0 : 8), upload(d.x_scales), allocate(512)};
@@ -261,7 +261,7 @@ void test_blas_refuses(void **)
 {
     Data d = random_data(ENG_BF16, ENG_BF16, ENG_F32, 2, 64, 64, 1);
     EngCudaBlas *blas = nullptr;
-    EngCudaStream *stream = fresh_device(1);
+    EngCudaStream *stream = fresh_stream(1);
     for (int which = 0; which < 4; which++) {
         EngProjectProblem problem = d.problem;
         if (which == 0) problem.tokens = INT64_C(1) << 40;
@@ -290,7 +290,7 @@ void test_blas_in_another_stream(void **)
     for (int number = 0; number < 8; number++) {
         Data d = random_data(ENG_BF16, ENG_FP8, ENG_F32, 3, 64, 64, 1);
         EngCudaBlas *blas;
-        EngCudaStream *one = fresh_device(number), *other;
+        EngCudaStream *one = fresh_stream(number), *other;
         ok(eng_cuda_stream_create(&other, &g_err));
         EngProjectProblem problem = d.problem;
         problem.w = upload(d.w), problem.w_scales = upload(d.w_scales);
@@ -312,7 +312,7 @@ void test_blas_in_two_streams(void **)
     for (bool broken : {false, true}) {
         Data d = random_data(ENG_BF16, ENG_FP8, ENG_F32, 3, 64, 64, 1);
         EngCudaBlas *blas;
-        EngCudaStream *one = fresh_device(1), *other = one;
+        EngCudaStream *one = fresh_stream(1), *other = one;
         if (broken) ok(eng_cuda_stream_create(&other, &g_err));
         EngProjectProblem problem = d.problem;
         problem.w = upload(d.w), problem.w_scales = upload(d.w_scales);
@@ -336,7 +336,7 @@ void test_blas_in_two_streams(void **)
 void test_blas_faults(void **)
 {
     for (int broken = 0; broken <= 4; broken++) {
-        EngCudaStream *stream = fresh_device(broken);
+        EngCudaStream *stream = fresh_stream(broken);
         cublasLtHandle_t handle;
         cublasLtMatmulDesc_t product;
         cublasLtMatrixLayout_t a, b, d, other;
@@ -426,20 +426,20 @@ void test_blas_whole(void **)
 int main(void)
 {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(test_mma_shapes),
-        cmocka_unit_test(test_mma_tile_of_a_scale),
-        cmocka_unit_test(test_mma_nonfinite),
-        cmocka_unit_test(test_mma_bits),
-        cmocka_unit_test(test_mma_refuses),
-        cmocka_unit_test(test_blas_shapes),
-        cmocka_unit_test(test_blas_nonfinite),
-        cmocka_unit_test(test_blas_refuses),
-        cmocka_unit_test(test_blas_in_another_stream),
-        cmocka_unit_test(test_blas_in_two_streams),
-        cmocka_unit_test(test_blas_faults),
-        cmocka_unit_test(test_variants),
-        cmocka_unit_test(test_mma_whole),
-        cmocka_unit_test(test_blas_whole),
+        CASES(test_mma_shapes),
+        CASES(test_mma_tile_of_a_scale),
+        CASES(test_mma_nonfinite),
+        CASES(test_mma_bits),
+        CASES(test_mma_refuses),
+        CASES(test_blas_shapes),
+        CASES(test_blas_nonfinite),
+        CASES(test_blas_refuses),
+        CASES(test_blas_in_another_stream),
+        CASES(test_blas_in_two_streams),
+        CASES(test_blas_faults),
+        CASES(test_variants),
+        CASES(test_mma_whole),
+        CASES(test_blas_whole),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

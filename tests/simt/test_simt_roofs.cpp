@@ -52,7 +52,7 @@ void check_rows(const Case &c, int number)
     std::vector<int64_t> rows((size_t)(c.tokens * c.row_stride));
     for (int64_t &row : rows) row = (int64_t)eng_rng_below(&rng, table_rows);
 
-    EngCudaStream *stream = fresh_device(number);
+    EngCudaStream *stream = fresh_stream(number);
     EngTable table = {c.format, c.dims, table_rows, upload(values), nullptr};
     if (scale) table.scales = upload(scales);
     EngGatherProblem problem = {table, c.columns, c.tokens, c.out};
@@ -97,7 +97,7 @@ void test_gather(void **)
 
 void test_gather_refuses(void **)
 {
-    EngCudaStream *stream = fresh_device(1);
+    EngCudaStream *stream = fresh_stream(1);
     EngTable table = {ENG_ROW_FP8_PACKED, 32, 4, static_cast<uint8_t *>(allocate(4096)), nullptr};
     EngGatherProblem problem = {table, 2, 2, ENG_BF16};
     assert_int_equal(eng_cuda_gather_roof_fits(&problem, &g_err), ENG_UNSUPPORTED);
@@ -132,12 +132,19 @@ uint8_t *with_hole(size_t bytes, int64_t hole)
 
 typedef void (*Run)(EngCudaStream *stream, int buffer, int64_t hole);
 
+void run_case(Run run, int number, int buffer, int64_t hole)
+{
+    EngCudaStream *stream = fresh_stream(number);
+    run(stream, buffer, hole);
+    eng_cuda_stream_destroy(stream);
+}
+
 /* Every buffer whole is no fault; a hole anywhere in any is one. */
 void check_reads(Run run, const std::vector<size_t> &sizes)
 {
     EngRng rng;
     eng_rng_seed(&rng, 3);
-    run(fresh_device(0), -1, -1);
+    run_case(run, 0, -1, -1);
     no_faults("whole buffers");
     for (int buffer = 0; buffer < (int)sizes.size(); buffer++) {
         int64_t words = (int64_t)(sizes[(size_t)buffer] / 16);
@@ -145,7 +152,7 @@ void check_reads(Run run, const std::vector<size_t> &sizes)
             int64_t word = i == 0   ? 0
                            : i == 1 ? words - 1
                                     : (int64_t)eng_rng_below(&rng, (uint64_t)words);
-            run(fresh_device(i), buffer, 16 * word);
+            run_case(run, i, buffer, 16 * word);
             if (!simt::faults() || simt::fault(0) != simt::Fault::uninitialised)
                 fail_msg("buffer %d: word %lld of %lld is not read", buffer, (long long)word,
                          (long long)words);
@@ -176,7 +183,7 @@ void test_gate(void **)
     EngRng rng;
     eng_rng_seed(&rng, 4);
     check_reads(run_gate, {state_bytes, kv_bytes});
-    EngCudaStream *stream = fresh_device(2);
+    EngCudaStream *stream = fresh_stream(2);
     std::vector<uint16_t> states = random_bf16(&rng, state_bytes / 2, 1);
     uint16_t *out = static_cast<uint16_t *>(allocate(state_bytes));
     EngGateProblem problem = {};
@@ -221,10 +228,10 @@ void test_project(void **)
 int main(void)
 {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(test_gather),
-        cmocka_unit_test(test_gather_refuses),
-        cmocka_unit_test(test_gate),
-        cmocka_unit_test(test_project),
+        CASES(test_gather),
+        CASES(test_gather_refuses),
+        CASES(test_gate),
+        CASES(test_project),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

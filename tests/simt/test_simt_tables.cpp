@@ -72,7 +72,7 @@ void check_fill(EngRowFormat format, int row_dims, int64_t table_rows, int64_t f
 {
     EngContent content;
     ok(eng_content_create(&content, format, seed + (uint64_t)number, &g_err));
-    EngCudaStream *stream = fresh_device(number);
+    EngCudaStream *stream = fresh_stream(number);
     EngTable table = new_table(format, row_dims, table_rows);
     fill(table, first, rows, content, stream);
     check_bytes(content, table, false, first, rows);
@@ -102,7 +102,7 @@ void test_fill_keeps_to_its_rows(void **)
     for (int format = 0; format < ENG_ROW_FORMAT_COUNT; format++) {
         EngContent content;
         ok(eng_content_create(&content, (EngRowFormat)format, seed, &g_err));
-        EngCudaStream *stream = fresh_device(format);
+        EngCudaStream *stream = fresh_stream(format);
         EngTable table = new_table((EngRowFormat)format, 32, all);
         size_t stride = eng_row_stride_bytes(table.format, 32), scale_bytes = table.scales ? 1 : 0;
         cudaMemset(const_cast<uint8_t *>(table.values), 0xa5, all * stride);
@@ -129,7 +129,7 @@ void test_true_size(void **)
     for (EngRowFormat format : {ENG_ROW_FP8, ENG_ROW_FP8_PACKED}) {
         EngContent content;
         ok(eng_content_create(&content, format, seed, &g_err));
-        EngCudaStream *stream = fresh_device(4);
+        EngCudaStream *stream = fresh_stream(4);
         EngTable table = new_table(format, 256, all);
         fill(table, 0, some, content, stream);
         fill(table, all - some, some, content, stream);
@@ -173,7 +173,7 @@ void test_true_size(void **)
 
 void test_fill_refuses(void **)
 {
-    EngCudaStream *stream = fresh_device(1);
+    EngCudaStream *stream = fresh_stream(1);
     EngTable table = new_table(ENG_ROW_F32, 32, 10);
     assert_int_equal(eng_cuda_fill(&table, 5, 6, 1, nullptr, stream, &g_err), ENG_USAGE);
     assert_int_equal(eng_cuda_fill(&table, 0, 10, 1, nullptr, stream, &g_err), ENG_USAGE);
@@ -225,7 +225,7 @@ void check_staged(EngRowFormat format, EngDtype out_type, int number)
     EngRng rng;
     eng_rng_seed(&rng, (uint64_t)number);
     HostTable host = random_table(&rng, format, dims, n_rows);
-    EngCudaStream *stream = fresh_device(number);
+    EngCudaStream *stream = fresh_stream(number);
     EngCudaStaged *staged;
     EngGatherProblem problem = {host.table, columns, tokens, out_type};
     ok(eng_cuda_staged_create(&problem, &staged, &g_err));
@@ -290,9 +290,8 @@ void test_gather_variants(void **)
         for (int64_t stride : {3, 6}) {
             HostTable host = random_table(&rng, ENG_ROW_FP8, dims, 23);
             fresh_device(2);
-            void *pinned_values, *pinned_scales;
-            cudaHostAlloc(&pinned_values, host.values.size(), cudaHostAllocDefault);
-            cudaHostAlloc(&pinned_scales, host.scales.size(), cudaHostAllocDefault);
+            void *pinned_values = pinned(host.values.size());
+            void *pinned_scales = pinned(host.scales.size());
             memcpy(pinned_values, host.values.data(), host.values.size());
             memcpy(pinned_scales, host.scales.data(), host.scales.size());
             std::vector<int64_t> rows((size_t)(tokens * stride));
@@ -354,7 +353,7 @@ void check_histogram(int (*bin_of)(float), const std::vector<float> &values, int
         assert_int_equal(bin_of(edges[i]), i + 1);
         assert_int_equal(bin_of(nextafterf(edges[i], -INFINITY)), i);
     }
-    EngCudaStream *stream = fresh_device(streams);
+    EngCudaStream *stream = fresh_stream(streams);
     int64_t *counts = upload(start);
     ok(eng_cuda_histogram(upload(values), tokens, streams, upload(edges, 79), 80, counts, stream,
                           &g_err));
@@ -395,15 +394,15 @@ void test_edges_out_of_reach(void **)
 int main(void)
 {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(test_fill_formats),
-        cmocka_unit_test(test_fill_keeps_to_its_rows),
-        cmocka_unit_test(test_true_size),
-        cmocka_unit_test(test_fill_refuses),
-        cmocka_unit_test(test_staged),
-        cmocka_unit_test(test_staged_refuses),
-        cmocka_unit_test(test_gather_variants),
-        cmocka_unit_test(test_histograms),
-        cmocka_unit_test(test_edges_out_of_reach),
+        CASES(test_fill_formats),
+        CASES(test_fill_keeps_to_its_rows),
+        CASES(test_true_size),
+        CASES(test_fill_refuses),
+        CASES(test_staged),
+        CASES(test_staged_refuses),
+        CASES(test_gather_variants),
+        CASES(test_histograms),
+        CASES(test_edges_out_of_reach),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -120,12 +120,15 @@ static void check_step(const char *placement, const char *tokens, const char *he
     char path[] = "/tmp/engram_simt_XXXXXX";
     EngNeed need;
     EngResources *resources;
+    EngCudaStream *main_stream;
     EngDeviceStep step = {0};
     EngStepSums sums = {0}, unused = {0};
     EngPoint point = point_of(&eng_experiment_prefetch, "preset", "tiny", "orders", "2-3", "heads",
                               heads, "rows", "101", "row_dims", "32", "corpus", "synthetic",
                               "hidden", "64", "backend", "cuda", "tokens", tokens, "layers", "4",
                               "placement", placement, "graph", "on", "table_at", "pinned", NULL);
+    simt_begin(order % 3, order % 4, (unsigned long)order, 0);
+    ok(eng_cuda_main(&main_stream, &g_err)); /* the process's */
     simt_begin(order % 3, order % 4, (unsigned long)order, 0);
     ok(eng_resources_create("no-such-folder", 1, &resources, &g_err));
     ok(point.experiment->need(&point, &need, &g_err));
@@ -147,10 +150,11 @@ static void check_step(const char *placement, const char *tokens, const char *he
     assert_true(llabs(fetch.wait_ns[ENG_WAIT_READ] - sums.stall_ns[0]) <= 1);
     assert_true(fabs(eng_hidden_fraction(fetch.fetch_ns, fetch.wait_ns[ENG_WAIT_READ]) - hidden) <
                 1e-12);
-    assert_int_equal(simt_faults(), 0);
     unlink(path);
     eng_device_step_destroy(&step);
     eng_resources_destroy(resources);
+    assert_int_equal(simt_faults(), 0);
+    assert_null(simt_left_over());
 }
 
 /* What a layer of `tokens` takes: two products, 4 times as wide and back, one ns an output. */

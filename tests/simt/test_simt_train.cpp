@@ -70,7 +70,7 @@ void check_gate(int64_t tokens, int streams, int hidden, EngGateFormula formula,
     Floats x_there = narrowed(x), kv_there = narrowed(kv), before(width, 0.25f);
     for (size_t t = 0; t < dead.size(); t++) /* what a masked token holds does not count */
         if (dead[t]) x_there[t * width] = NAN, kv_there[t * (width + (size_t)hidden)] = INFINITY;
-    EngCudaStream *stream = fresh_device(number);
+    EngCudaStream *stream = fresh_stream(number);
     EngCudaBackGate *back;
     bool in_place = number % 2;
     EngBackGateArgs args = {};
@@ -164,7 +164,7 @@ void check_scatter(int64_t table_rows, int64_t spread, int64_t tokens, int colum
     if (table_rows > (int64_t)1 << 32) /* neighbours whose ids differ beyond 32 bits alone */
         s.rows[0] = 5, s.rows[1] = ((int64_t)1 << 32) + 5, s.rows[2] = ((int64_t)1 << 32) + 6;
     size_t all = (size_t)(tokens * columns);
-    EngCudaStream *stream = fresh_device(number);
+    EngCudaStream *stream = fresh_stream(number);
     EngCudaBackGather *back;
     EngBackGatherArgs args = {};
     args.rows = upload(s.rows), args.row_stride = s.stride;
@@ -232,7 +232,7 @@ void check_sinkhorn(const EngSinkhornProblem &problem, bool all_rows, int steps,
     eng_rng_seed(&rng, 41);
     size_t rows = (size_t)problem.rows, dims = (size_t)problem.row_dims, n = rows * dims;
     Doubles w = normals(&rng, n, 0, 1), momentum(n), ratios(rows), errors(n);
-    EngCudaStream *stream = fresh_device(number);
+    EngCudaStream *stream = fresh_stream(number);
     EngCudaSinkhorn *state;
     ok(eng_cuda_sinkhorn_create(&problem, &state, &g_err));
     EngSinkhornArgs args = {};
@@ -301,7 +301,7 @@ void test_sinkhorn_column_of_zeros(void **)
     EngSinkhornProblem problem = problem_of(5, 4);
     Floats w(20, 1.0f), grad(20, 0.5f);
     for (size_t i = 2; i < 20; i += 4) grad[i] = 0;
-    EngCudaStream *stream = fresh_device(2);
+    EngCudaStream *stream = fresh_stream(2);
     EngCudaSinkhorn *state;
     ok(eng_cuda_sinkhorn_create(&problem, &state, &g_err));
     EngSinkhornArgs args = {};
@@ -386,9 +386,9 @@ void test_variants(void **)
 int main(void)
 {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(test_back_gate), cmocka_unit_test(test_back_gather),
-        cmocka_unit_test(test_sinkhorn),  cmocka_unit_test(test_sinkhorn_column_of_zeros),
-        cmocka_unit_test(test_refuses),   cmocka_unit_test(test_variants),
+        CASES(test_back_gate), CASES(test_back_gather),
+        CASES(test_sinkhorn),  CASES(test_sinkhorn_column_of_zeros),
+        CASES(test_refuses),   CASES(test_variants),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
