@@ -4,12 +4,7 @@
  */
 #include "helpers.hpp"
 
-#include <string>
-
 extern "C" {
-#include <jansson.h>
-
-#include "base/digest.h"
 #include "base/mem.h"
 #include "kernels/address/preset.h"
 #include "kernels/ref/encode.h"
@@ -114,37 +109,6 @@ void test_hash_long(void **)
     EngAddress address = address_of("v41-flash");
     std::vector<int32_t> ids = random_ids(&rng, address, 1000);
     check_hash(address, {ids.data(), 1000, 1000, nullptr, 0, nullptr, nullptr}, 2);
-}
-
-void check_golden(const EngAddress &address, const json_t *golden, int number)
-{
-    std::vector<int32_t> ids;
-    size_t i;
-    json_t *id;
-    json_array_foreach(json_object_get(golden, "compressed"), i, id)
-        ids.push_back((int32_t)json_integer_value(id));
-    int64_t n = (int64_t)ids.size();
-    std::vector<int64_t> rows =
-        device_hash(address, {ids.data(), n, n, nullptr, 0, nullptr, nullptr}, number);
-    const char *want = json_string_value(json_object_get(golden, "sha256_i64le"));
-    if (!want) return;
-    char hex[ENG_DIGEST_HEX];
-    ok(eng_digest(rows.data(), rows.size() * sizeof(int64_t), hex, &g_err));
-    assert_string_equal(hex, want);
-}
-
-void test_hash_golden(void **)
-{
-    const char *moved = getenv("ENG_SOURCE_DIR"); /* a packed program runs elsewhere */
-    std::string path = std::string(moved ? moved : ENG_SOURCE_DIR) + "/tests/data/golden_hash.json";
-    json_t *file = json_load_file(path.c_str(), 0, nullptr);
-    json_t *cases = json_object_get(file, "cases"), *golden;
-    EngAddress a = address_of("engram-demo"), b = address_of("v41-flash");
-    size_t i;
-    assert_true(json_array_size(cases) >= 10);
-    json_array_foreach(cases, i, golden) check_golden(
-        *json_string_value(json_object_get(golden, "variant")) == 'A' ? a : b, golden, (int)i);
-    json_decref(file);
 }
 
 /* ---- gather ---- */
@@ -630,7 +594,6 @@ int main(void)
     const CMUnitTest tests[] = {
         CASES(test_hash_modes),
         CASES(test_hash_long),
-        CASES(test_hash_golden),
         CASES(test_gather_production),
         CASES(test_gather_shapes),
         CASES(test_gather_alignment),
