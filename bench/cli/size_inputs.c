@@ -137,6 +137,22 @@ static EngStatus open_machines(EngSize *s, EngErr *err)
     return status;
 }
 
+/* Which of these tiers replicas of a host share, of which there may be several. */
+static void describe_sharing(const EngSize *s, EngSizePath *path, const EngTier *const *tiers,
+                             int n_tiers)
+{
+    bool first = true;
+    if (!s->ranks || s->host_devices < 2 * s->ranks) return;
+    for (int i = 0; i < n_tiers; i++) {
+        size_t n = strlen(path->basis);
+        if (!eng_size_of_host(tiers[i])) continue;
+        snprintf(path->basis + n, sizeof path->basis - n, "%s %s",
+                 first ? "; replicas of a host, out of step with each other, share" : "",
+                 tiers[i]->name);
+        first = false;
+    }
+}
+
 /* What the figures of a path are worth; with the link of an exchange and the holder of scales. */
 static void describe_basis(const EngSize *s, EngSizePath *path)
 {
@@ -165,6 +181,7 @@ static void describe_basis(const EngSize *s, EngSizePath *path)
                                           tier->name, eng_tier_field_name((EngTierField)f));
             }
     }
+    describe_sharing(s, path, tiers, n_tiers);
 }
 
 /* "dram,pcie": from where the rows lie to who reads them. */
@@ -271,6 +288,10 @@ static EngStatus check_traffic(EngTraffic *t, const char *text, EngErr *err)
         return ENG_FAIL(err, ENG_USAGE,
                         "--traffic=%s: accepted=%g is not 1 to %g, the drafted tokens and one more",
                         text, t->accepted, t->drafted + 1);
+    if (t->drafted > ENG_SIZE_MAX_DRAFTED)
+        return ENG_FAIL(err, ENG_USAGE, "--traffic=%s: more than %d drafted tokens", text,
+                        ENG_SIZE_MAX_DRAFTED);
+    t->acceptance = t->drafted ? eng_size_acceptance(t->drafted, t->accepted) : 1;
     double whole[] = {t->streams, t->drafted, t->tokens};
     for (int i = 0; i < 3; i++)
         if (whole[i] != floor(whole[i]) || whole[i] > 1e9)
@@ -358,22 +379,28 @@ static EngStatus given_share(const EngSize *s, const char *option, const char *w
 static EngStatus shares_of_corpus(EngSize *s, EngTraffic *t, EngErr *err)
 {
     const EngSizeCorpus *c = &s->corpora[0];
-    int64_t streams = t->decode ? (int64_t)t->streams : 1;
-    int64_t each = (int64_t)(t->decode ? t->drafted + 1 : t->tokens);
+    const EngSizeStep step = {.streams = t->decode ? (int64_t)t->streams : 1,
+                              .each = (int64_t)(t->decode ? t->drafted + 1 : t->tokens),
+                              .acceptance = t->acceptance};
+    char drafts[96] = "";
+    if (t->acceptance < 1)
+        snprintf(drafts, sizeof drafts,
+                 ", drafts accepted with %.3g each, others assumed other tokens of it",
+                 t->acceptance);
     EngSizeCaches cache = {.n = 1, .capacities = {(int64_t)(s->cache_bytes / c->key_bytes)}};
     if (!s->cache_bytes) {
-        snprintf(t->rests_on, sizeof t->rests_on, "corpus %s (%s, %lld tokens), no cache", c->name,
-                 c->kind, (long long)c->n_tokens);
-        return eng_size_unique(c, streams, each, &t->unique, err);
+        snprintf(t->rests_on, sizeof t->rests_on, "corpus %s (%s, %lld tokens)%s, no cache",
+                 c->name, c->kind, (long long)c->n_tokens, drafts);
+        return eng_size_unique(c, &step, &t->unique, err);
     }
     if (cache.capacities[0] < 1)
         return ENG_FAIL(err, ENG_USAGE, "--cache: holds no key of %.0f B", c->key_bytes);
     t->unique = 1;
     snprintf(t->rests_on, sizeof t->rests_on,
-             "corpus %s (%s, %lld tokens, %.0f streams side by side), cache of %.3g GB, %s",
-             c->name, c->kind, (long long)c->n_tokens, (double)streams, s->cache_bytes / 1e9,
-             s->policy);
-    EngStatus status = eng_size_hits(c, s->policy, streams, c->n_tokens, &cache, err);
+             "corpus %s (%s, %lld tokens, %lld streams side by side)%s, cache of %.3g GB, %s",
+             c->name, c->kind, (long long)c->n_tokens, (long long)step.streams, drafts,
+             s->cache_bytes / 1e9, s->policy);
+    EngStatus status = eng_size_hits(c, s->policy, &step, c->n_tokens, &cache, err);
     t->hits = status ? 0 : cache.rates[0];
     return status;
 }

@@ -4,6 +4,7 @@
 #define ENG_BENCH_CLI_SIZE_PARTS_H
 
 #include "bench/cli/cli.h"
+#include "bench/cli/size_reuse.h"
 #include "sim/planner/fleet.h"
 #include "sim/planner/ledger.h"
 #include "sim/planner/model.h"
@@ -21,12 +22,13 @@ typedef struct EngTraffic {
     char name[24]; /* "decode" or "prefill", told apart by numbers when given twice */
     bool decode;
     double streams, drafted, accepted; /* decode; accepted: tokens that a step yields per stream */
+    double acceptance;                 /* of each draft, whose mean that is; 1 without drafts */
     double tokens, yield;              /* looked up in a step of a replica; that it yields */
     double layer;                      /* s of one layer of the backbone */
     double rate;                       /* tokens/s wanted of all hosts; 0: not given */
     double slo;                        /* s of a mean step; 0: not asked */
     double unique, hits;               /* shares, from options or the corpus */
-    char rests_on[200];                /* where these two are from */
+    char rests_on[320];                /* where these two are from */
     double times[ENG_SIZE_MAX_BACKBONE];
 } EngTraffic;
 
@@ -36,18 +38,8 @@ typedef struct EngSizePath {
     int n;
     const EngTier *tiers[ENG_MAX_STAGES];
     EngPlace place;
-    char basis[512]; /* what its values are: measured, extrapolated from specifications ... */
+    char basis[640]; /* what its values are: measured, extrapolated from specifications ... */
 } EngSizePath;
-
-/* A token stream as keys: of each token and order one, whose rows in all heads and layers are read
- * together. */
-typedef struct EngSizeCorpus {
-    char name[64], kind[16], digest[ENG_DIGEST_HEX];
-    int64_t n_tokens;
-    int orders;
-    int64_t *keys; /* [n_tokens, orders], owned */
-    double key_bytes;
-} EngSizeCorpus;
 
 typedef struct EngSizeTraining {
     bool given;
@@ -94,27 +86,8 @@ typedef struct EngSizeResult {
 EngStatus eng_size_read(EngSize *size, EngErr *err);
 void eng_size_free(EngSize *size);
 
-/* The stream NAME of the data folder. preset: of the plan. ENG_BAD_DATA, ENG_NO_MEMORY. */
-EngStatus eng_size_corpus_open(const char *data, const char *name, const EngPreset *preset,
-                               EngSizeCorpus *corpus, EngErr *err);
-void eng_size_corpus_close(EngSizeCorpus *corpus);
-/* Share of keys that are distinct in a step: `streams` places of the stream, `each` tokens in a row
- * from each (decode: many of few; prefill: one of many); a mean over many such steps. */
-EngStatus eng_size_unique(const EngSizeCorpus *corpus, int64_t streams, int64_t each, double *share,
-                          EngErr *err);
-#define ENG_SIZE_MAX_CACHES 16
-#define ENG_SIZE_PARTS      8 /* of a text, between which a rate varies */
-typedef struct EngSizeCaches {
-    int n;
-    int64_t capacities[ENG_SIZE_MAX_CACHES]; /* keys, ascending */
-    double rates[ENG_SIZE_MAX_CACHES];       /* hits over all look-ups, first uses included */
-    double bands[ENG_SIZE_MAX_CACHES];       /* half of the 95 % interval between eighths */
-    double cold;                             /* share of first uses; NAN: not counted (ways) */
-} EngSizeCaches;
-/* Hits when `streams` parts of the first n_tokens are read side by side. policy: "lru", "ways" (16
- * of them), "admission". ENG_UNSUPPORTED: too few tokens. */
-EngStatus eng_size_hits(const EngSizeCorpus *corpus, const char *policy, int64_t streams,
-                        int64_t n_tokens, EngSizeCaches *caches, EngErr *err);
+/* Shared by the replicas of a host: not of a device, as its memory and links are. */
+bool eng_size_of_host(const EngTier *tier);
 
 EngStatus eng_size_ledger(const EngSize *size, const EngSizePath *path, EngLedger *ledger,
                           EngErr *err);

@@ -128,6 +128,41 @@ static EngStatus cost(const EngSize *s, EngSizeResult *r, EngErr *err)
     return ENG_OK;
 }
 
+bool eng_size_of_host(const EngTier *tier)
+{
+    EngPlace place;
+    return !strcmp(tier->name, "nic") ||
+           (eng_tier_place(tier, &place) && place != ENG_PLACE_DEVICE);
+}
+
+/* Bits of EngStepInput.shared. */
+static unsigned shared_tiers(const EngSize *s, const EngSizePath *path)
+{
+    unsigned shared = 0;
+    for (int i = 0; i < path->n; i++) shared |= eng_size_of_host(path->tiers[i]) ? 1u << i : 0;
+    return s->scales && eng_size_of_host(s->scales) ? shared | 1u << path->n : shared;
+}
+
+/* Of a full one; 1 where that is not known, or a replica is of several hosts. */
+static int replicas_of_host(const EngSize *s)
+{
+    return s->ranks && s->host_devices >= s->ranks ? s->host_devices / s->ranks : 1;
+}
+
+static EngStatus fleet_of(const EngSize *s, const EngSizePath *path, const EngTraffic *t,
+                          EngSizeResult *r, EngErr *err)
+{
+    EngFleetInput fleet = {.target = t->rate,
+                           .step = r->step.step + r->step.added,
+                           .step_tokens = t->yield,
+                           .ranks = s->ranks,
+                           .devices_per_host = s->host_devices,
+                           .table_hosts = path->place == ENG_PLACE_DEVICE
+                                              ? (s->shards + s->host_devices - 1) / s->host_devices
+                                              : s->shards};
+    return eng_fleet_plan(&fleet, &r->fleet, err);
+}
+
 EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTraffic *t,
                           EngSizeResult *r, EngErr *err)
 {
@@ -155,17 +190,19 @@ EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTr
     }
     memcpy(in.path, path->tiers, sizeof in.path);
     if (!s->interference_given) in.interference = beside(path);
+    int most = replicas_of_host(s);
+    in.shared = shared_tiers(s, path);
+    in.replicas = t->rate ? 1 : most;
     EngStatus status = eng_step_plan(&in, &r->step, err);
     if (status || !t->rate) return status;
-    EngFleetInput fleet = {.target = t->rate,
-                           .step = r->step.step + r->step.added,
-                           .step_tokens = t->yield,
-                           .ranks = s->ranks,
-                           .devices_per_host = s->host_devices,
-                           .table_hosts = path->place == ENG_PLACE_DEVICE
-                                              ? (s->shards + s->host_devices - 1) / s->host_devices
-                                              : s->shards};
-    status = eng_fleet_plan(&fleet, &r->fleet, err);
+    /* A host has as many replicas as the rate takes of it: that they share may make it more. */
+    for (in.replicas = 1; !status;) {
+        status = fleet_of(s, path, t, r, err);
+        int beside_each_other = r->fleet.replicas < most ? r->fleet.replicas : most;
+        if (status || beside_each_other <= in.replicas) break;
+        in.replicas = beside_each_other;
+        status = eng_step_plan(&in, &r->step, err);
+    }
     r->has_fleet = !status;
     return status ? status : cost(s, r, err);
 }
@@ -325,14 +362,6 @@ static void print_sharding(const EngSize *s, const EngTraffic *t, EngStr *out)
                    s->link ? "; modelled, no collective was measured" : "");
 }
 
-/* Not of a device, as its memory and links are. */
-static bool of_host(const EngTier *tier)
-{
-    EngPlace place;
-    return !strcmp(tier->name, "nic") ||
-           (eng_tier_place(tier, &place) && place != ENG_PLACE_DEVICE);
-}
-
 static void print_fleet(const EngSizeResult *r, EngStr *out)
 {
     const EngFleet *f = &r->fleet;
@@ -347,8 +376,8 @@ static void print_fleet(const EngSizeResult *r, EngStr *out)
         if (!isnan(load.units)) eng_str_printf(out, ": %.3g of one", load.units);
         if (load.units > 1)
             eng_str_printf(out, "; its replicas share it, so %.0f are needed", ceil(load.units));
-        else if (f->replicas > f->hosts && of_host(r->path->tiers[i]))
-            eng_str_add(out, "; its replicas share it, each is planned as if alone");
+        else if (r->step.replicas > 1 && eng_size_of_host(r->path->tiers[i]))
+            eng_str_printf(out, "; its %d replicas share it", r->step.replicas);
         eng_str_add(out, "\n");
     }
     for (int i = 0; i < r->bill.n; i++)

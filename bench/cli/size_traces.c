@@ -22,7 +22,8 @@ static EngStatus capacity_points(const EngSizeCorpus *c, EngSizePoints *p, EngEr
         EngSizeCaches caches = {.n = 11};
         for (int i = 0; i < caches.n; i++)
             caches.capacities[i] = (int64_t)(FIRST_BYTES * exp2(i) / c->key_bytes) + 1;
-        EngStatus status = eng_size_hits(c, policies[k], 1, c->n_tokens, &caches, err);
+        EngStatus status =
+            eng_size_hits(c, policies[k], &(EngSizeStep){1, 1, 1}, c->n_tokens, &caches, err);
         if (status) return status;
         if (!k) cold = caches.cold;
         for (int i = 0; i < caches.n; i++) {
@@ -43,7 +44,7 @@ static EngStatus one_rate(const EngSizeCorpus *c, const char *what, double bytes
                           int64_t tokens, EngSizePoints *p, double *cold, EngErr *err)
 {
     EngSizeCaches cache = {.n = 1, .capacities = {(int64_t)(bytes / c->key_bytes) + 1}};
-    EngStatus status = eng_size_hits(c, "lru", streams, tokens, &cache, err);
+    EngStatus status = eng_size_hits(c, "lru", &(EngSizeStep){streams, 1, 1}, tokens, &cache, err);
     if (status) return status;
     *cold = cache.cold;
     eng_size_point(p, what);
@@ -82,9 +83,10 @@ static EngStatus unique_points(const EngSizeCorpus *c, EngSizePoints *p, EngErr 
     EngStatus status = ENG_OK;
     for (int64_t tokens = 16; tokens <= 16384 && !status; tokens *= 4)
         for (int decode = 0; decode < 2 && !status; decode++) {
+            const EngSizeStep step = {decode ? tokens : 1, decode ? 1 : tokens, 1};
             double share = 0;
             if (tokens > c->n_tokens) break;
-            status = eng_size_unique(c, decode ? tokens : 1, decode ? 1 : tokens, &share, err);
+            status = eng_size_unique(c, &step, &share, err);
             eng_size_point(p, "unique");
             name_corpus(p, c);
             eng_size_word(p, "batch", decode ? "a token of each stream" : "tokens in a row");

@@ -18,17 +18,14 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/rng.h"
+#include "bench/experiments/drafts.h"
 #include "bench/experiments/fetched_step.h"
 #include "bench/trace/interval.h"
 
 #define EST_NS_PER_ROW 2000.0
 #define MAX_SEQUENCES  256
 #define SEED_ACCEPTED  0x6163636570742d70u
-/* Other tokens of the text, for rejected drafts and for guesses behind them: primes, so that they
- * lie apart and are seldom the same. */
-#define SCATTER_DRAFT 7919
-#define SCATTER_GUESS 104729
+#define SCATTER_GUESS  104729 /* as ENG_SCATTER_DRAFT, for guesses behind rejected drafts */
 
 static const EngAxisDef g_axes[] = {
     {"sequences", ENG_AXIS_INT, "1", "", 1, MAX_SEQUENCES, NULL, "sequences of a step"},
@@ -153,19 +150,13 @@ static EngStatus prepare(void *opaque, EngErr *err)
 
 /* ---- windows ---- */
 
-static bool accepted(State *state)
-{
-    return (double)(eng_rng_u64(&state->rng) >> 11) * 0x1p-53 < state->acceptance;
-}
-
 /* Draws what will be accepted of a sequence's window at `at`. */
 static void draw(State *state, Window *window, int64_t s, int64_t at)
 {
-    int n = 0;
-    while (n < state->draft && accepted(state)) n++;
+    int n = eng_drafts_accepted(&state->rng, state->draft, state->acceptance);
     window->at[s] = at;
     window->gained[s] = n + 1;
-    window->guessed[s] = n == state->draft && accepted(state);
+    window->guessed[s] = n == state->draft && eng_rng_unit(&state->rng) < state->acceptance;
 }
 
 /* Texts begin anew, each in a window of its own. */
@@ -201,10 +192,11 @@ static EngStatus submit(State *state, int64_t pass, int64_t asked, EngErr *err)
     int64_t n = state->draft + 1;
     for (int64_t s = 0; s < state->sequences; s++) {
         eng_step_take_text(step, s, window->at[s]);
-        int64_t scatter = window->gained[s] ? SCATTER_DRAFT : SCATTER_GUESS;
+        const int32_t *stream = step->windows.stream;
         for (int64_t j = window->gained[s]; j < n; j++)
             step->tokens[s * n + j] =
-                step->windows.stream[(window->at[s] + j) * scatter % state->known];
+                window->gained[s] ? eng_drafts_rejected(stream, state->known, window->at[s] + j)
+                                  : stream[(window->at[s] + j) * SCATTER_GUESS % state->known];
     }
     eng_step_keep_ids(step, pass * step->spec.chunk, step->tokens, step->spec.chunk);
     return asked ? eng_step_submit_rest(step, pass, err) : eng_step_submit(step, pass, err);

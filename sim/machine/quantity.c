@@ -69,7 +69,7 @@ static EngStatus factor_of(const char *unit, EngDimension dimension, double *fac
 EngStatus eng_quantity_of(double number, const char *unit, EngDimension dimension, double *value,
                           EngErr *err)
 {
-    double factor;
+    double factor = 1;
     EngStatus status = factor_of(unit, dimension, &factor, err);
     if (status) return status;
     *value = number * factor;

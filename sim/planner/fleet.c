@@ -40,7 +40,8 @@ EngLoad eng_fleet_load(const EngFleet *fleet, double step_tokens, const EngStepP
     const EngStage *s = &plan->gathers[0].stages[stage]; /* layers ask for equally many rows */
     double steps = fleet->host_rate / step_tokens, times = steps * plan->n, busy = 0;
     EngLoad load = {.bytes_per_s = s->bytes * times, .requests_per_s = s->requests * times};
-    for (int t = 0; t < ENG_GATHER_OUTSTANDING; t++) busy = fmax(busy, s->terms[t] * times);
+    for (int t = 0; t < ENG_GATHER_OUTSTANDING; t++)
+        busy = fmax(busy, s->terms[t] / fmax(1, s->crowd) * times);
     load.units = busy > 0 ? busy : NAN;
     return load;
 }

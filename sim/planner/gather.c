@@ -77,7 +77,7 @@ static EngStatus plan_stage(const EngTier *tier, const EngRowLayout *layout, dou
     bool has_bandwidth = eng_tier_has(tier, ENG_TIER_BANDWIDTH);
     bool has_rate = eng_tier_has(tier, ENG_TIER_REQUEST_RATE);
     double requests, bytes, bandwidth, most = INFINITY;
-    *stage = (EngStage){.tier = tier};
+    *stage = (EngStage){.tier = tier, .crowd = 1};
     count_row(tier, layout, &requests, &bytes);
     stage->requests = requests * rows;
     stage->bytes = bytes * rows;

@@ -43,7 +43,8 @@ typedef struct EngStage {
     double terms[ENG_GATHER_COUNT]; /* s, each limit alone; 0: not a limit */
     double latency, time;           /* s; time: without latency */
     EngGatherTerm binding;
-    bool hard; /* no exponent is known: the lesser of two asymptotes, which is optimistic */
+    double crowd; /* fetches that share the tier on the mean, this one included; 1: alone */
+    bool hard;    /* no exponent is known: the lesser of two asymptotes, which is optimistic */
 } EngStage;
 
 typedef struct EngGather {

@@ -6,7 +6,9 @@
 #include "kernels/address/address.h"
 #include "sim/planner/sharding.h"
 
-#define US 1e6
+#define US          1e6
+#define MOST_ROUNDS 1000
+#define SETTLED     1e-9
 
 double eng_rows_touched(double rows, double ngrams)
 {
@@ -26,12 +28,73 @@ static EngStatus check(const EngStepInput *in, EngErr *err)
     return ENG_OK;
 }
 
+/* Tiers of a path as one of several replicas has them: 1/crowd of their rates. */
+typedef struct Crowded {
+    EngTier tiers[ENG_MAX_STAGES + 1]; /* the last: holder of scales off the path */
+    double crowd[ENG_MAX_STAGES + 1];
+} Crowded;
+
+static const EngTier *crowd_tier(Crowded *c, int i, const EngTier *tier)
+{
+    if (c->crowd[i] <= 1) return tier;
+    c->tiers[i] = *tier;
+    c->tiers[i].fields[ENG_TIER_BANDWIDTH].value /= c->crowd[i];
+    c->tiers[i].fields[ENG_TIER_REQUEST_RATE].value /= c->crowd[i];
+    return &c->tiers[i];
+}
+
+static EngStatus gather(const EngStepInput *in, double rows, Crowded *c, EngGather *out,
+                        EngErr *err)
+{
+    const EngTier *path[ENG_MAX_STAGES];
+    EngRowLayout layout = eng_row_layout(in->format, in->preset->row_dims);
+    for (int i = 0; i < in->n_path; i++) {
+        path[i] = crowd_tier(c, i, in->path[i]);
+        if (in->path[i] == in->scales) layout.scales = path[i];
+    }
+    if (in->scales && !layout.scales) layout.scales = crowd_tier(c, in->n_path, in->scales);
+    EngStatus status = eng_gather_plan(path, in->n_path, &layout, rows, in->issue, out, err);
+    for (int i = 0; i < out->n_stages && !status; i++) {
+        out->stages[i].tier = i < in->n_path ? in->path[i] : in->scales;
+        out->stages[i].crowd = fmax(1, c->crowd[i]);
+    }
+    return status;
+}
+
+/* Fetches and stalls where each tier is crowded so much. */
+static EngStatus plan_crowded(const EngStepInput *in, Crowded *c, EngStepPlan *plan, EngErr *err)
+{
+    for (int k = 0; k < plan->n; k++) {
+        EngStatus status = gather(in, plan->rows, c, &plan->gathers[k], err);
+        if (!status)
+            status = eng_window(in->layers, in->n_layers, plan->layers[k], in->scheduling,
+                                &plan->fetches[k].window, err);
+        if (status) return status;
+        plan->fetches[k].fetch = plan->gathers[k].time + in->exchange;
+    }
+    return eng_queue_stalls(plan->fetches, plan->n, plan->rows > 0 ? in->hash : 0,
+                            &in->interference, &plan->added, err);
+}
+
+/* How crowded the shared tiers are with this plan; returns the largest relative change. */
+static double crowd_of(const EngStepInput *in, const EngStepPlan *plan, Crowded *c)
+{
+    double change = 0;
+    for (int i = 0; i < plan->gathers[0].n_stages; i++) {
+        double busy = plan->n * plan->gathers[0].stages[i].time / (plan->step + plan->added);
+        double crowd = 1 + (in->replicas - 1) * fmin(1, busy);
+        if (!(in->shared & 1u << i)) continue;
+        change = fmax(change, fabs(crowd / fmax(1, c->crowd[i]) - 1));
+        c->crowd[i] = crowd;
+    }
+    return change;
+}
+
 EngStatus eng_step_plan(const EngStepInput *in, EngStepPlan *plan, EngErr *err)
 {
     EngAddress address;
-    EngRowLayout layout = eng_row_layout(in->format, in->preset->row_dims);
-    layout.scales = in->scales;
-    *plan = (EngStepPlan){.hash = in->hash, .exchange = in->exchange};
+    Crowded crowded = {0};
+    *plan = (EngStepPlan){.hash = in->hash, .exchange = in->exchange, .replicas = in->replicas};
     EngStatus status = check(in, err);
     if (!status) status = eng_address_build(&in->preset->address, &address, err);
     if (status) return status;
@@ -41,18 +104,14 @@ EngStatus eng_step_plan(const EngStepInput *in, EngStepPlan *plan, EngErr *err)
     double part = eng_shard_largest_load(address.n_columns, readers, in->tokens);
     plan->rows = fmin(part, plan->looked_up) * in->unique * (1 - in->hits);
     for (int i = 0; i < in->n_layers; i++) plan->step += in->layers[i];
-    for (int k = 0; k < plan->n; k++) {
-        plan->layers[k] = address.layer_ids[k];
-        status = eng_gather_plan(in->path, in->n_path, &layout, plan->rows, in->issue,
-                                 &plan->gathers[k], err);
-        if (!status)
-            status = eng_window(in->layers, in->n_layers, plan->layers[k], in->scheduling,
-                                &plan->fetches[k].window, err);
-        if (status) return status;
-        plan->fetches[k].fetch = plan->gathers[k].time + in->exchange;
+    for (int k = 0; k < plan->n; k++) plan->layers[k] = address.layer_ids[k];
+    status = plan_crowded(in, &crowded, plan, err);
+    /* A longer fetch is met by more of the others; from below this rises to where it stays. */
+    for (int i = 0; i < MOST_ROUNDS && !status && in->replicas > 1 && in->shared; i++) {
+        if (crowd_of(in, plan, &crowded) < SETTLED) break;
+        status = plan_crowded(in, &crowded, plan, err);
     }
-    return eng_queue_stalls(plan->fetches, plan->n, plan->rows > 0 ? in->hash : 0,
-                            &in->interference, &plan->added, err);
+    return status;
 }
 
 bool eng_step_hidden(const EngStepPlan *plan)
@@ -73,6 +132,9 @@ static void print_stage(const EngGather *gather, int i, EngStr *out)
                            s->terms[t] * US, (EngGatherTerm)t == s->binding ? " (binds)," : ",");
     eng_str_printf(out, " together %.6g us, latency %.6g us%s\n", s->time * US, s->latency * US,
                    s->hard ? "; no knee is known, so near it this is optimistic" : "");
+    if (s->crowd > 1)
+        eng_str_printf(out, "      %s: shared by replicas, %.4g fetches at once on the mean\n",
+                       s->tier->name, s->crowd);
     if (!eng_tier_has(s->tier, ENG_TIER_GRANULE) && s->requests > 0)
         eng_str_printf(out,
                        "      %s: no granule is known, no byte more than asked for is counted\n",

@@ -24,6 +24,10 @@ typedef struct EngStepInput {
     double scheduling, hash, issue; /* s */
     double exchange; /* s behind each layer's gather, among holders of a shared table; 0: none */
     EngSlowdowns interference;
+    /* Replicas like this one that read the same tiers, and which of them: bit i of `shared` is
+     * path[i], bit n_path the holder of scales off the path. 0 or 1: none is shared. */
+    int replicas;
+    unsigned shared;
 } EngStepInput;
 
 typedef struct EngStepPlan {
@@ -33,9 +37,17 @@ typedef struct EngStepPlan {
     EngQueuedFetch fetches[ENG_MAX_LAYERS];
     double rows, looked_up;             /* per layer: read, and before deduplication and caches */
     double hash, exchange, step, added; /* s; step: without stalls */
+    int replicas;                       /* that share tiers of the path */
 } EngStepPlan;
 
-/* ENG_USAGE: shares outside [0, 1], fewer layer times than the deepest Engram layer needs;
+/* Replicas that share a tier are not in step with each other. Of the R - 1 others as many are
+ * fetching as the share of a step says that a fetch from that tier takes, so that one sees c = 1 +
+ * (R - 1) min(1, modules x time / step) fetches on the mean and gets 1/c of the tier's bandwidth
+ * and request rate; latency and requests under way stay its own. A tier that is always asked gives
+ * each 1/R; one that is seldom asked, or whose limit is how many requests one replica has under
+ * way, gives as if alone.
+ *
+ * ENG_USAGE: shares outside [0, 1], fewer layer times than the deepest Engram layer needs;
  * ENG_UNSUPPORTED: a value of a tier that nobody gave. */
 EngStatus eng_step_plan(const EngStepInput *input, EngStepPlan *plan, EngErr *err);
 bool eng_step_hidden(const EngStepPlan *plan); /* nothing is added to the step */

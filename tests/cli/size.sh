@@ -63,7 +63,7 @@ says 'exchange among holders: not given, counted as nothing'
 # Bytes in memory have their price wherever on the path it is; a drive that two replicas share is named.
 "$engram" size $drive --machine=h200 --machine=epyc-9005 $assume --path=nvme,dram --scales=dram ${step/800us/800us,rate=10k/s} --ranks=4 --host-devices=8 \
     --years=4 --assume=nvme.unit_price=1500USD >out.txt 2>err.txt || fail "a price: $(cat err.txt)"
-says '  dram  *0.0000[1-9][0-9]* to 0.000[1-9][0-9]* USD' 'a host asks nvme .*its replicas share it, each is planned as if alone'
+says '  dram  *0.0000[1-9][0-9]* to 0.000[1-9][0-9]* USD' 'a host asks nvme .*its 2 replicas share it' 'nvme: shared by replicas, 1\.' 'out of step with each other, share nvme dram'
 grep -q 'without: .*dram' out.txt && fail "memory with a price is called unpriced"
 # Scales in memory: 3072 rows are as many pages at 2.5 M/s, not twice as many.
 "$engram" size $drive --machine=epyc-9005 --assume=dram.efficiency=50% --scales=dram $step >out.txt 2>err.txt || fail "scales: $(cat err.txt)"
@@ -178,6 +178,24 @@ says 'unique 0.001, hits 0: corpus same (imported, 5000 tokens), no cache' 'no s
 says 'unique 1, hits 0.99.*cache of 0.001 GB, lru'
 [ "$(sqlite3 corpus.db "SELECT count(*) FROM points WHERE axes_json ->> '$.what' IN ('hits', 'unique', 'length', 'streams', 'heaps')
     AND provenance LIKE 'corpus same (imported, 5%'")" -gt 40 ] || fail "a rate does not name its corpus"
+# Counts are kept beside the stream: found again, also by another plan, and not when they are damaged.
+tiny_same="--traffic=prefill,tokens=1000,layer=1ms --corpus=same"
+"$engram" size $tiny $tiny_same >again.txt 2>err.txt || fail "a corpus again: $(cat err.txt)"
+grep -q 'counts of same: 1 were kept, .* s of counting saved; 0 counted now' err.txt || fail "counted again: $(cat err.txt)"
+head -c 300 data/counts/same-tiny.json >cut.txt && cp cut.txt data/counts/same-tiny.json
+"$engram" size $tiny $tiny_same >recounted.txt 2>err.txt || fail "cut counts: $(cat err.txt)"
+grep -q 'data/counts/same-tiny.json are not used, counted again: damaged' err.txt || fail "cut counts are not told: $(cat err.txt)"
+cmp -s again.txt recounted.txt || fail "kept counts give another plan"
+"$engram" size $tiny $tiny_same >again.txt 2>err.txt || fail "a corpus again: $(cat err.txt)"
+grep -q 'same: 1 were kept' err.txt || fail "recounted ones are not kept: $(cat err.txt)"
+rm -r data/counts && touch data/counts
+"$engram" size $tiny $tiny_same >again.txt 2>err.txt || fail "a folder that takes none: $(cat err.txt)"
+grep -q 'counts of same are not kept: ' err.txt && cmp -s again.txt recounted.txt || fail "a folder that takes none: $(cat err.txt)"
+rm data/counts
+# Rejected drafts are other tokens of a text: of this one, the same.
+"$engram" size $tiny --traffic=decode,streams=4,drafted=3,accepted=2,layer=1ms --corpus=same >out.txt 2>err.txt || fail "drafts: $(cat err.txt)"
+says 'drafts accepted with 0.544 each, others assumed other tokens of it'
+expect 1 'more than 256 drafted' "$tiny --traffic=decode,streams=4,drafted=300,accepted=2,layer=1ms --corpus=same"
 expect 6 'same' "$tiny --traffic=prefill,tokens=10,layer=1ms --corpus=sane"
 expect 1 'holds no key' "$tiny --traffic=prefill,tokens=10,layer=1ms --corpus=same --cache=1B --policy=lru"
 expect 1 'needs --policy' "$tiny --traffic=prefill,tokens=10,layer=1ms --corpus=same --cache=1MB"

@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "sim/planner/ledger.h"
+#include "sim/planner/fleet.h"
 #include "sim/planner/plan.h"
 #include "sim/planner/sharding.h"
 
@@ -411,6 +412,68 @@ static void test_plan_shares(void **state)
     assert_int_equal(eng_step_plan(&good, &plan, &err), ENG_UNSUPPORTED);
 }
 
+/* Replicas of a host that read one drive, against answers by hand: one that is always asked gives
+ * each its part; with c = 1 + (R - 1) 2 t / S seen by a hidden fetch, t = t0 / (1 - (R - 1) 2 t0 /
+ * S); and what a replica's own requests under way limit is as if alone. */
+static void test_replicas(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    EngPreset preset = preset_of("v41-flash");
+    EngTier nvme = tier_of("nvme", 0, 2.5e6, 1e-12), dram = tier_of("dram", 100e9, 0, 1e-12);
+    double none[20] = {0}, layers[20];
+    EngStepPlan alone, shared;
+    EngStepInput in = {.preset = &preset,
+                       .format = ENG_ROW_FP8_PACKED,
+                       .path = {&nvme},
+                       .n_path = 1,
+                       .tokens = 100,
+                       .unique = 1,
+                       .layers = none,
+                       .n_layers = 20};
+    for (int l = 0; l < 20; l++) layers[l] = 5e-3;
+    const double rows = 100 * 24, t0 = rows / 2.5e6;
+    assert_int_equal(eng_step_plan(&in, &alone, &err), ENG_OK);
+    assert_near(alone.fetches[0].fetch, t0, 1e-9, "alone");
+    in.replicas = 4;
+    assert_int_equal(eng_step_plan(&in, &shared, &err), ENG_OK);
+    assert_near(shared.fetches[0].fetch, t0, 1e-9, "nothing is shared");
+    in.shared = 1;
+    assert_int_equal(eng_step_plan(&in, &shared, &err), ENG_OK);
+    assert_near(shared.fetches[0].fetch, 4 * t0, 1e-6 * t0, "always asked");
+    assert_near(shared.gathers[0].stages[0].crowd, 4, 1e-6, "crowd");
+    assert_true(shared.gathers[0].stages[0].tier == &nvme);
+    in.layers = layers; /* S = 0.1 s */
+    assert_int_equal(eng_step_plan(&in, &shared, &err), ENG_OK);
+    assert_near(shared.fetches[1].fetch, t0 / (1 - 3 * 2 * t0 / 0.1), 1e-6 * t0, "seldom asked");
+    assert_near(shared.added, 0, 0, "hidden");
+    /* Of a path only the tier that is shared: through memory that nobody else reads. */
+    in.path[0] = &dram;
+    in.path[1] = &nvme;
+    in.n_path = 2;
+    assert_int_equal(eng_step_plan(&in, &shared, &err), ENG_OK);
+    assert_near(shared.gathers[0].stages[1].time, t0, 1e-9, "not shared");
+    assert_true(shared.gathers[0].stages[0].crowd > 1 && shared.gathers[0].stages[1].crowd == 1);
+    /* Four reads under way at 80 us: 50,000/s, whatever the others do. */
+    in.path[0] = &nvme;
+    in.n_path = 1;
+    in.layers = none;
+    nvme = tier_of("nvme", 0, 2.5e6, 80e-6);
+    nvme.fields[ENG_TIER_OUTSTANDING] = (EngQuantity){.value = 4, .origin = ENG_MEASURED};
+    assert_int_equal(eng_step_plan(&in, &shared, &err), ENG_OK);
+    assert_near(shared.gathers[0].stages[0].time, rows / 50000, 1e-9, "below the knee");
+    assert_near(shared.gathers[0].stages[0].crowd, 4, 0.01, "at once");
+    /* What a host asks of the drive does not depend on how its replicas share it. */
+    EngFleet fleet = {.host_rate = 1000};
+    in.layers = layers;
+    in.shared = 0;
+    assert_int_equal(eng_step_plan(&in, &alone, &err), ENG_OK);
+    in.shared = 1;
+    assert_int_equal(eng_step_plan(&in, &shared, &err), ENG_OK);
+    assert_near(eng_fleet_load(&fleet, 100, &shared, 0).units,
+                eng_fleet_load(&fleet, 100, &alone, 0).units, 1e-12, "load");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -423,6 +486,7 @@ int main(void)
         cmocka_unit_test(test_verdicts),
         cmocka_unit_test(test_explanations),
         cmocka_unit_test(test_plan_shares),
+        cmocka_unit_test(test_replicas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
