@@ -2,64 +2,15 @@
  * run as samples are, compared again, torn down; with the table in each place, launched and as
  * graphs, under schedules that only events constrain. Nothing is stored: these are no measurements.
  */
-#include "tests/unit/experiments/points.h"
+#include "on_points.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "bench/core/resources.h"
-#include "bench/experiments/replay.h"
 #include "bench/experiments/support.h"
 #include "kernels/cpu/project.h"
-#include "kernels/cuda/queue.h"
-#include "program.h"
-
-#define TINY                                                                                       \
-    "preset", "tiny", "orders", "2-3", "heads", "2", "rows", "101", "row_dims", "32", "corpus",    \
-        "synthetic", "hidden", "64"
-
-static EngErr g_err;
-
-static void ok(EngStatus status)
-{
-    if (status) fail_msg("%s", g_err.text);
-}
-
-/* What the process makes once is there: the main stream and the events of a window. */
-static void fresh_device(int order, int policy, unsigned long seed)
-{
-    EngCudaStream *stream;
-    EngCudaWindow window;
-    simt_begin(order, policy, seed, 0);
-    ok(eng_cuda_main(&stream, &g_err));
-    ok(eng_cuda_window_open(&g_err));
-    ok(eng_cuda_window_close(&window, &g_err));
-    simt_begin(order, policy, seed, 0);
-}
-
-/* Neither a fault nor anything that was made is left. */
-static void clean(const char *what)
-{
-    if (simt_faults()) fail_msg("%s: %s", what, simt_fault_text());
-    if (simt_left_over()) fail_msg("%s: left over: %s", what, simt_left_over());
-}
-
-static EngResources *open_for(const EngPoint *point)
-{
-    EngNeed need;
-    EngResources *resources;
-    ok(eng_resources_create("no-such-folder", 1, &resources, &g_err));
-    ok(point->experiment->need(point, &need, &g_err));
-    ok(eng_resources_add(resources, &need, &g_err));
-    if (need.table) {
-        ok(eng_resources_map(resources, need.row_format, &g_err));
-        ok(eng_resources_layout(resources, need.row_dims, &g_err));
-    }
-    ok(eng_resources_map_weights(resources, &g_err));
-    return resources;
-}
 
 static void verify(const EngPoint *point, void *state)
 {
@@ -363,49 +314,6 @@ static void test_interference(void **unused)
     }
 }
 
-/* Each window has a graph of its own, whichever order they are replayed in. */
-typedef struct Windows {
-    int32_t *from, *to; /* of the device: [4], [1] */
-    int bodies;
-} Windows;
-
-static EngStatus copy_window(void *opaque, int64_t window, EngErr *err)
-{
-    Windows *w = opaque;
-    EngCudaStream *stream;
-    w->bodies++;
-    EngStatus status = eng_cuda_main(&stream, err);
-    return status ? status : eng_cuda_copy_async(w->to, w->from + window, 4, stream, err);
-}
-
-static void test_windows(void **unused)
-{
-    static const int64_t order[] = {0, 1, 2, 3, 2, 0, 3, 1};
-    const int32_t numbers[] = {70, 71, 72, 73};
-    (void)unused;
-    for (int i = 0; i < 12; i++) {
-        Windows w = {0};
-        EngReplay replay;
-        EngPoint point = point_of(&eng_experiment_gather, TINY, "graph", "on", NULL);
-        fresh_device(i % 3, i % 4, (unsigned long)i);
-        ok(eng_cuda_alloc(ENG_CUDA_DEVICE, sizeof numbers, (void **)&w.from, &g_err));
-        ok(eng_cuda_alloc(ENG_CUDA_DEVICE, sizeof *w.to, (void **)&w.to, &g_err));
-        ok(eng_cuda_copy(w.from, numbers, sizeof numbers, &g_err));
-        ok(eng_replay_open(&replay, &point, 4, &g_err));
-        for (size_t k = 0; k < sizeof order / sizeof *order; k++) {
-            int32_t got = 0;
-            ok(eng_replay_run(&replay, copy_window, &w, order[k], &g_err));
-            ok(eng_cuda_copy(&got, w.to, sizeof got, &g_err));
-            assert_int_equal(got, 70 + order[k]);
-        }
-        assert_int_equal(w.bodies, 1 + 4); /* the first run, and one capture for each */
-        eng_replay_close(&replay);
-        eng_cuda_free(ENG_CUDA_DEVICE, w.from);
-        eng_cuda_free(ENG_CUDA_DEVICE, w.to);
-        clean("windows");
-    }
-}
-
 /* From set-up to tear-down; a failure leaves nothing behind. */
 static EngStatus whole_life(const EngPoint *point, EngResources *resources)
 {
@@ -476,11 +384,11 @@ static void test_allocations(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kernels),    cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_layers),     cmocka_unit_test(test_made),
-        cmocka_unit_test(test_histograms), cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_prefetch),   cmocka_unit_test(test_interference),
-        cmocka_unit_test(test_windows),    cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_kernels),     cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_layers),      cmocka_unit_test(test_made),
+        cmocka_unit_test(test_histograms),  cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_prefetch),    cmocka_unit_test(test_interference),
+        cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

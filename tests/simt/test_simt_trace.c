@@ -2,18 +2,16 @@
  * records of CUPTI, these a trace file, and what is read from it has to agree with the events of
  * the step and with the rules of the simulated clock.
  */
-#include "tests/unit/experiments/points.h"
+#include "on_points.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "bench/core/resources.h"
 #include "bench/experiments/device_step.h"
 #include "bench/trace/cupti_decode.h"
 #include "bench/trace/engine.h"
-#include "program.h"
 #include "tests/unit/trace/cupti_records.h"
 
 #ifndef ENG_HAVE_CUPTI
@@ -30,13 +28,6 @@ int main(void)
 #define SAMPLE    41
 #define KERNEL_NS 2000 /* simt::kernel_ns; and one for each thread */
 #define THREADS   128  /* of a block of the gather */
-
-static EngErr g_err;
-
-static void ok(EngStatus status)
-{
-    if (status) fail_msg("%s", g_err.text);
-}
 
 /* Kernels and copies from `first` on, each with its call and the sample that the call belongs to.
  * All of a graph's have one correlation and are told apart by their node. */
@@ -118,23 +109,14 @@ static void check_step(const char *placement, const char *tokens, const char *he
 {
     static Buffer buffer;
     char path[] = "/tmp/engram_simt_XXXXXX";
-    EngNeed need;
-    EngResources *resources;
-    EngCudaStream *main_stream;
     EngDeviceStep step = {0};
     EngStepSums sums = {0}, unused = {0};
     EngPoint point = point_of(&eng_experiment_prefetch, "preset", "tiny", "orders", "2-3", "heads",
                               heads, "rows", "101", "row_dims", "32", "corpus", "synthetic",
                               "hidden", "64", "backend", "cuda", "tokens", tokens, "layers", "4",
                               "placement", placement, "graph", "on", "table_at", "pinned", NULL);
-    simt_begin(order % 3, order % 4, (unsigned long)order, 0);
-    ok(eng_cuda_main(&main_stream, &g_err)); /* the process's */
-    simt_begin(order % 3, order % 4, (unsigned long)order, 0);
-    ok(eng_resources_create("no-such-folder", 1, &resources, &g_err));
-    ok(point.experiment->need(&point, &need, &g_err));
-    ok(eng_resources_add(resources, &need, &g_err));
-    ok(eng_resources_map(resources, need.row_format, &g_err));
-    ok(eng_resources_map_weights(resources, &g_err));
+    fresh_device(order % 3, order % 4, (unsigned long)order);
+    EngResources *resources = open_for(&point);
     EngBench bench = {.resources = resources, .seed = 7};
     ok(eng_device_step_create(&step, &bench, &point, &g_err));
     ok(eng_device_step_fetch(&step, &unused, &g_err));
@@ -153,8 +135,7 @@ static void check_step(const char *placement, const char *tokens, const char *he
     unlink(path);
     eng_device_step_destroy(&step);
     eng_resources_destroy(resources);
-    assert_int_equal(simt_faults(), 0);
-    assert_null(simt_left_over());
+    clean("trace");
 }
 
 /* What a layer of `tokens` takes: two products, 4 times as wide and back, one ns an output. */
