@@ -44,7 +44,7 @@ EngStatus eng_shard_bytes(EngSharding scheme, const EngShardShape *s, double *by
 EngStatus eng_shard_time(EngSharding scheme, const EngShardShape *s, double latency, double rate,
                          double *seconds, EngErr *err)
 {
-    double bytes, steps = s->ranks - 1;
+    double bytes = 0, steps = s->ranks - 1;
     if (!(latency >= 0) || !(rate > 0))
         return ENG_FAIL(err, ENG_USAGE, "sharding: a link of %g s and %g B/s", latency, rate);
     EngStatus status = eng_shard_bytes(scheme, s, &bytes, err);
