@@ -136,24 +136,40 @@ static EngStatus lens_of(EngTrainer *trainer, const EngTrainStates *states, EngT
     return status;
 }
 
+/* The first tokens are a single document's: [*n] ids, sequences at equal distances. Room for the id
+ * behind the last, which that sequence predicts. */
+static EngStatus spread_sample(const EngTrainData *data, int64_t length, int32_t **ids, int64_t *n,
+                               EngErr *err)
+{
+    int64_t all = (data->heldout.n - 1) / length, taken = ENG_TRAIN_LENS_TOKENS / length;
+    if (taken > all) taken = all;
+    *n = taken * length;
+    EngStatus status = eng_alloc_or((void **)ids, (size_t)*n + 1, sizeof **ids, "a sample", err);
+    for (int64_t s = 0; s < taken && !status; s++)
+        memcpy(*ids + s * length, data->heldout.ids + s * all / taken * length,
+               (size_t)(length + 1) * sizeof **ids);
+    return status;
+}
+
 static EngStatus look_inside(EngTrainer *trainer, const EngTrainRun *run, const char *states_path,
                              EngTrainResultText *out, EngErr *err)
 {
-    int64_t n = run->data->heldout.n;
-    if (n > ENG_TRAIN_LENS_TOKENS) n = ENG_TRAIN_LENS_TOKENS;
     const EngTrainConfig *config = eng_trainer_config(trainer);
-    n = n / config->seq_len * config->seq_len;
+    int32_t *ids = NULL;
+    int64_t n;
+    EngStatus status = spread_sample(run->data, config->seq_len, &ids, &n, err);
+    if (status) return status;
     Lens lens = {.states = {.layers = config->model.layers + 1, .rows = n / ENG_TRAIN_LENS_EVERY}};
     EngTrainEval eval = {.value = keep_streams, .context = &lens};
     double loss;
     int64_t predicted;
-    EngStatus status = eng_trainer_evaluate(trainer, run->data->heldout.ids, n, &eval, NULL, &loss,
-                                            &predicted, err);
+    status = eng_trainer_evaluate(trainer, ids, n + 1, &eval, NULL, &loss, &predicted, err);
     if (!status && lens.failed)
         status = ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for residual streams");
     if (!status && lens.states.values) status = states_write(&lens.states, states_path, err);
     if (!status && lens.states.values) status = lens_of(trainer, &lens.states, out, err);
     eng_train_states_free(&lens.states);
+    eng_free(ids);
     return status;
 }
 

@@ -5,9 +5,10 @@
 #include "bench/ablation/result.h"
 #include "bench/ablation/run.h"
 
-/* Held-out tokens that the suppressed model and representations are judged by. */
-#define ENG_TRAIN_LENS_TOKENS 2048
-#define ENG_TRAIN_LENS_EVERY  4 /* one in so many of these */
+/* Held-out tokens that representations are judged by: whole sequences, spread over all of the text.
+ */
+#define ENG_TRAIN_LENS_TOKENS 8192
+#define ENG_TRAIN_LENS_EVERY  16 /* one in so many of these */
 
 /* Losses, of the model and of one whose memory is silent, for all and per group; loads of experts;
  * LogitLens: KL(p_final || p_layer) at entry of each layer, streams collapsed as the head does it.

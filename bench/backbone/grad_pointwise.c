@@ -122,25 +122,26 @@ ENG_CLONES void eng_rope_backward(EngReal *heads, int n_heads, int head_dim, con
     }
 }
 
+static inline EngReal largest_of(const EngReal *row, int64_t n)
+{
+    EngReal most = row[0];
+#pragma omp simd reduction(max : most) /* without it the compiler compares one by one */
+    for (int64_t i = 0; i < n; i++) most = row[i] > most ? row[i] : most;
+    return most;
+}
+
 /* Exponentials of row minus its largest, in place; their sum, and the largest. */
 static inline EngReal exponentials(EngReal *row, int64_t n, EngReal *largest)
 {
-    EngReal lanes[ENG_LANES], most = row[0];
+    EngReal lanes[ENG_LANES] = {0}, most = largest_of(row, n);
     int64_t i = 0;
-    for (int j = 0; j < ENG_LANES; j++) lanes[j] = most;
     for (; i + ENG_LANES <= n; i += ENG_LANES)
-        for (int j = 0; j < ENG_LANES; j++)
-            lanes[j] = row[i + j] > lanes[j] ? row[i + j] : lanes[j];
-    for (; i < n; i++) most = row[i] > most ? row[i] : most;
-    for (int j = 0; j < ENG_LANES; j++) most = lanes[j] > most ? lanes[j] : most;
-    for (int j = 0; j < ENG_LANES; j++) lanes[j] = 0;
-    for (i = 0; i + ENG_LANES <= n; i += ENG_LANES)
         for (int j = 0; j < ENG_LANES; j++) {
-            row[i + j] = eng_exp_of(row[i + j] - most);
+            row[i + j] = eng_exp_falling(row[i + j] - most);
             lanes[j] += row[i + j];
         }
     for (; i < n; i++) {
-        row[i] = eng_exp_of(row[i] - most);
+        row[i] = eng_exp_falling(row[i] - most);
         lanes[i % ENG_LANES] += row[i];
     }
     *largest = most;
@@ -187,8 +188,8 @@ ENG_CLONES void eng_softmax_again(EngReal *row, EngReal lse, int64_t n, int64_t 
 {
     int64_t whole = pad_row(row, n, size), i = 0;
     for (; i + ENG_LANES <= whole; i += ENG_LANES)
-        for (int j = 0; j < ENG_LANES; j++) row[i + j] = eng_exp_of(row[i + j] - lse);
-    for (; i < whole; i++) row[i] = eng_exp_of(row[i] - lse);
+        for (int j = 0; j < ENG_LANES; j++) row[i + j] = eng_exp_falling(row[i + j] - lse);
+    for (; i < whole; i++) row[i] = eng_exp_falling(row[i] - lse);
 }
 
 ENG_CLONES void eng_softmax_backward(const EngReal *p, EngReal *d, EngReal shift, EngReal scale,
