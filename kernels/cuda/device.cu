@@ -16,6 +16,7 @@
 
 typedef struct Answer {
     bool found;
+    char why[128]; /* not */
     EngCudaInfo info;
 } Answer;
 
@@ -26,8 +27,13 @@ static void describe(Answer *answer)
 {
     int n = 0;
     cudaDeviceProp properties;
-    if (cudaGetDeviceCount(&n) != cudaSuccess || n < 1) return;
-    if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess) return;
+    cudaError_t error = cudaGetDeviceCount(&n);
+    if (!error && n < 1) error = cudaErrorNoDevice;
+    if (!error) error = cudaGetDeviceProperties(&properties, 0);
+    if (error) {
+        snprintf(answer->why, sizeof answer->why, "%.127s", cudaGetErrorString(error));
+        return;
+    }
     answer->found = true;
 #ifdef ENG_SIMT
     answer->info.simulated = true;
@@ -43,6 +49,7 @@ static void ask_in_child(void)
 {
     int ends[2];
     Answer answer = {};
+    snprintf(g_answer.why, sizeof g_answer.why, "the process that asks for it ended");
     if (pipe(ends)) return;
     pid_t child = fork();
     if (child == 0) {
@@ -64,7 +71,8 @@ EngStatus eng_cuda_info(EngCudaInfo *info, EngErr *err)
 {
     pthread_once(&g_asked, ask_in_child);
     *info = g_answer.info;
-    return g_answer.found ? ENG_OK : ENG_FAIL(err, ENG_UNSUPPORTED, "no device");
+    if (g_answer.found) return ENG_OK;
+    return ENG_FAIL(err, ENG_UNSUPPORTED, "no device (%s)", g_answer.why);
 }
 
 EngStatus eng_cuda_device(EngErr *why)

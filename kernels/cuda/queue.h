@@ -98,7 +98,7 @@ typedef struct EngCudaInfo {
     int64_t l2_bytes, memory_bytes;
 } EngCudaInfo;
 /* Of the device in use. In a child process, the first time, so that the caller may fork workers
- * that use the device. ENG_UNSUPPORTED: "no device". */
+ * that use the device. ENG_UNSUPPORTED: "no device" with the driver's reason. */
 EngStatus eng_cuda_info(EngCudaInfo *info, EngErr *err);
 
 /* Clocks now, by NVML, which is looked for when first asked and never needed. */

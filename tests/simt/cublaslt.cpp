@@ -171,9 +171,10 @@ void carry_out(const Product &product, uint32_t op)
 
 template <class T> cublasStatus_t give(T **out, Object kind, T *object)
 {
-    if (allocation_fails()) {
+    if (cudaError_t error = making_fails()) {
         delete object;
-        return CUBLAS_STATUS_ALLOC_FAILED;
+        return error == cudaErrorMemoryAllocation ? CUBLAS_STATUS_ALLOC_FAILED
+                                                  : CUBLAS_STATUS_NOT_INITIALIZED;
     }
     made(kind, *out = object);
     return CUBLAS_STATUS_SUCCESS;

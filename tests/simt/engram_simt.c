@@ -1,5 +1,5 @@
 /* engram with a simulated device, which SIMT in the environment describes: "order policy seed
- * failing_launch" in numbers (program.h). */
+ * failing_launch devices device_error use_error" in numbers (program.h). */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,12 +8,14 @@
 
 int main(int argc, char **argv)
 {
-    int order = 0, policy = 1;
+    int order = 0, policy = 1, devices = 1, device_error = 0, use_error = 0;
     unsigned long seed = 1;
     long failing = 0;
     const char *text = getenv("SIMT");
-    if (text && sscanf(text, "%d %d %lu %ld", &order, &policy, &seed, &failing) < 1)
-        fprintf(stderr, "SIMT: \"%s\" is not like \"0 1 1 0\"\n", text);
+    if (text && sscanf(text, "%d %d %lu %ld %d %d %d", &order, &policy, &seed, &failing, &devices,
+                       &device_error, &use_error) < 1)
+        fprintf(stderr, "SIMT: \"%s\" is not like \"0 1 1 0 1 0 0\"\n", text);
+    simt_pretend(devices, device_error, use_error);
     simt_begin(order, policy, seed, failing);
     int code = eng_cli_main(argc, argv);
     if (simt_left_over()) fprintf(stderr, "left over: %s\n", simt_left_over());

@@ -60,7 +60,8 @@ void memory_begin(size_t most_shadowed);
 void *memory_allocate(size_t bytes, Kind kind);
 bool memory_release(void *address, Kind kind); /* false: no such allocation */
 long live_allocations(Kind kind);
-bool allocation_fails(void); /* this one, by fail_allocation() */
+/* Of making something: what the options have, or this one's failure by fail_allocation(). */
+cudaError_t making_fails(void);
 /* Whether the address lies in the simulated device or pinned memory, and in which. */
 bool memory_known(const void *address, Kind *kind);
 

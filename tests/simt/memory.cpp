@@ -1,7 +1,7 @@
 /* The simulated device's memory: allocations in one sparse reservation with red zones between them,
  * never reused, so that a late access is told from a valid one; and the shared window of a block.
  */
-#include "internal.hpp"
+#include "runtime.hpp"
 
 #include <sys/mman.h>
 
@@ -177,9 +177,10 @@ void fail_allocation(long nth)
     g_failing = nth;
 }
 
-bool allocation_fails(void)
+cudaError_t making_fails(void)
 {
-    return g_failing && --g_failing == 0;
+    if (options().use_error) return (cudaError_t)options().use_error;
+    return g_failing && --g_failing == 0 ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 
 long live_allocations(Kind kind)
@@ -197,7 +198,6 @@ long live_allocations(void)
 
 void *memory_allocate(size_t bytes, Kind kind)
 {
-    if (allocation_fails()) return nullptr;
     size_t need = (bytes + red_zone + 255) / 256 * 256;
     if (bytes > device_bytes || g_used + need > device_bytes) return nullptr;
     uint8_t *at = g_device + g_used;

@@ -2,9 +2,18 @@
 #include "program.h"
 #include "control.hpp"
 
+static simt::Options g_pretended;
+
+void simt_pretend(int devices, int device_error, int use_error)
+{
+    g_pretended.devices = devices;
+    g_pretended.device_error = device_error;
+    g_pretended.use_error = use_error;
+}
+
 void simt_begin(int order, int policy, unsigned long seed, long failing_launch)
 {
-    simt::Options options;
+    simt::Options options = g_pretended;
     options.order = (simt::Order)order;
     options.policy = (simt::Policy)policy;
     options.seed = seed;

@@ -9,6 +9,9 @@ extern "C" {
 /* A fresh device. order: 0 forward, 1 reverse, 2 random; policy: 0 lazy, 1 random, 2 priority,
  * 3 eager. failing_launch: that launch is a fault, 0: none. After any fault all calls fail. */
 void simt_begin(int order, int policy, unsigned long seed, long failing_launch);
+/* Of every simt_begin() from now on: how many devices there are, the cudaError_t of asking for
+ * them, and that of making anything on one; 1, 0, 0 otherwise. */
+void simt_pretend(int devices, int device_error, int use_error);
 /* Faults since then, and the first one's text. */
 int simt_faults(void);
 const char *simt_fault_text(void);

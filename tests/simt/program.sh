@@ -38,7 +38,43 @@ grep -q 'failed: .*planted fault' b.txt || fail "reason: $(cat b.txt)"
 [ "$(ask b.db "SELECT count(DISTINCT point_key) FROM v_summary v JOIN points p USING (point_key)
     WHERE p.variant = 'portable' AND v.outcome = 'measured'")" = 2 ] || fail "the sweep did not go on: $(cat b.txt)"
 
-# Without a device: skipped with the reason.
+# A driver without a device, one that says so with an error, one that is too old: skipped in one line, and the
+# exit code is that of a missing device where nothing else ran.
+for driver in '0 0' '0 100' '0 35' '1 46'; do
+    export SIMT="0 1 1 0 $driver 0"
+    case $driver in
+        *35) why='the driver is older than the runtime' ;;
+        *46) why='the device is busy or unavailable' ;;
+        *) why='no CUDA-capable device is detected' ;;
+    esac
+    all=('gather -a variant=cuda')
+    [ "$driver" = '0 0' ] && all+=('gather -a variant=cuda_decode' 'hash -a variant=cuda' 'chain -a variant=cuda'
+        'prefetch -a backend=cuda' 'interference -a backend=cuda')
+    for experiment in "${all[@]}"; do
+        rm -f c.db
+        "$simt" run $experiment -a preset=tiny -a corpus=synthetic --db c.db >c.txt 2>c.err
+        code=$?
+        [ $code = 77 ] || fail "exit $code of $experiment, driver $driver: $(cat c.txt c.err)"
+        [ "$(grep -c "^skipped ([0-9]*): ${experiment%% *}: no device ($why)$" c.txt)" = 1 ] ||
+            fail "$experiment, driver $driver: $(cat c.txt c.err)"
+    done
+    rm -f c.db
+    "$simt" run gather -a variant=all "${small[@]}" -a tokens=5 --db c.db >c.txt 2>c.err ||
+        fail "variant=all without a device: $(cat c.txt c.err)"
+    grep -q 'portable' c.txt || fail "variant=all measured nothing: $(cat c.txt)"
+    "$simt" list >c.txt 2>&1 && grep -q cuda_decode c.txt || fail "list without a device: $(cat c.txt)"
+done
+
+# A device that nothing can be made on: its points fail with the reason, the others are measured.
+SIMT='0 1 1 0 1 0 46' "$simt" run gather -a variant=cuda_decode,portable "${small[@]}" -a tokens=5 --db e.db >e.txt 2>&1
+code=$?
+[ $code = 2 ] || fail "exit $code of a device that is busy: $(cat e.txt)"
+grep -q 'failed: .*the device is busy or unavailable' e.txt || fail "reason: $(cat e.txt)"
+[ "$(ask e.db "SELECT count(DISTINCT point_key) FROM v_summary v JOIN points p USING (point_key)
+    WHERE p.variant = 'portable' AND v.outcome = 'measured'")" = 1 ] || fail "nothing else ran: $(cat e.txt)"
+unset SIMT
+
+# The program without the simulated device, on a machine that has none.
 [ -e /dev/nvidiactl ] && echo ok && exit 0
 "$engram" run gather -a variant=cuda "${small[@]}" --db c.db >c.txt 2>&1
 code=$?

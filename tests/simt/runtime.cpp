@@ -96,6 +96,7 @@ void set_now(void *dst, int value, size_t bytes, uint32_t op)
 cudaError_t allocate(void **at, size_t bytes, Kind kind)
 {
     if (refused_in_capture("allocation")) return fail(cudaErrorStreamCaptureUnsupported);
+    if (cudaError_t error = making_fails()) return fail(error);
     *at = memory_allocate(bytes, kind);
     return *at ? cudaSuccess : fail(cudaErrorMemoryAllocation);
 }
@@ -256,7 +257,7 @@ cudaError_t cudaMemset(void *dst, int value, size_t bytes)
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
 {
-    if (allocation_fails()) return fail(cudaErrorMemoryAllocation);
+    if (cudaError_t error = making_fails()) return fail(error);
     *stream = new CUstream_st{0, random_priority(), ++g_streams_made, nullptr, false, {}};
     g_streams.insert(*stream);
     made(Object::stream, *stream);
@@ -290,7 +291,7 @@ cudaError_t cudaDeviceSynchronize(void)
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
 {
-    if (allocation_fails()) return fail(cudaErrorMemoryAllocation);
+    if (cudaError_t error = making_fails()) return fail(error);
     *event = new CUevent_st{};
     made(Object::event, *event);
     return cudaSuccess;
@@ -402,7 +403,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out)
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
 {
-    if (allocation_fails()) return fail(cudaErrorMemoryAllocation);
+    if (cudaError_t error = making_fails()) return fail(error);
     *exec = new CUgraphExec_st{graph->nodes, 0};
     made(Object::executable, *exec);
     return cudaSuccess;
@@ -454,6 +455,9 @@ cudaError_t cudaPeekAtLastError(void)
 const char *cudaGetErrorString(cudaError_t error)
 {
     if (error == cudaErrorIllegalAddress && faults()) return fault_text(0);
+    if (error == cudaErrorNoDevice) return "no CUDA-capable device is detected";
+    if (error == cudaErrorInsufficientDriver) return "the driver is older than the runtime";
+    if (error == cudaErrorDevicesUnavailable) return "the device is busy or unavailable";
     return error ? "simulated error" : "no error";
 }
 
@@ -464,8 +468,8 @@ const char *cudaGetErrorName(cudaError_t error)
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
-    *count = 1;
-    return cudaSuccess;
+    *count = options().devices;
+    return (cudaError_t)options().device_error;
 }
 
 /* Two multiprocessors: a persistent grid must loop, and a grid must not count on more. */

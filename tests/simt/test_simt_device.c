@@ -89,15 +89,21 @@ static enum cudaMemoryType memory_of(const void *at)
     return attributes.type;
 }
 
-/* One table in both places at a time, held by two kernels and by one. */
+/* One table in both places at a time, held by two kernels and by one; it alone is elsewhere. */
 static void test_places(void **unused)
 {
     EngMirrors mirrors = {0}, others = {0};
-    EngProblem local, pinned, again, staged;
+    EngProblem local, pinned, again, staged, made, there;
     uint8_t values[16 * 64], scales[16 * 2];
     EngProblem problem = {.op = ENG_OP_GATHER,
                           .u.gather = {{ENG_ROW_FP8, 64, 16, values, scales}, 2, 1, ENG_BF16}};
+    EngProblem lookup = {
+        .op = ENG_OP_LOOKUP,
+        .u.lookup = {.table = problem.u.gather.table, .columns = 2, .n = 32, .weights = ENG_FP8}};
+    uint8_t weights[32 * 128], weight_scales[4];
     (void)unused;
+    lookup.u.lookup.w = memset(weights, 1, sizeof weights);
+    lookup.u.lookup.w_scales = memset(weight_scales, 1, sizeof weight_scales);
     memset(values, 1, sizeof values), memset(scales, 1, sizeof scales);
     fresh_device(0, 0, 1);
     ok(eng_mirror_problem(&mirrors, &problem, ENG_TABLE_LOCAL, &local, &g_err));
@@ -109,15 +115,21 @@ static void test_places(void **unused)
     assert_int_equal(memory_of(pinned.u.gather.table.values), cudaMemoryTypeHost);
     assert_int_equal(memory_of(pinned.u.gather.table.scales), cudaMemoryTypeHost);
     assert_ptr_equal(again.u.gather.table.values, pinned.u.gather.table.values);
+    ok(eng_mirror_problem(&others, &problem, ENG_TABLE_MADE, &made, &g_err));
+    ok(eng_mirror_problem(&others, &lookup, ENG_TABLE_PINNED, &there, &g_err));
     assert_ptr_equal(staged.u.gather.table.values, values);
+    assert_ptr_equal(made.u.gather.table.values, values);
+    assert_ptr_equal(there.u.lookup.table.values, pinned.u.gather.table.values);
+    assert_int_equal(memory_of(there.u.lookup.w), cudaMemoryTypeDevice);
+    assert_int_equal(memory_of(there.u.lookup.w_scales), cudaMemoryTypeDevice);
     eng_mirror_drop(&mirrors);
     assert_int_equal(memory_of(again.u.gather.table.values), cudaMemoryTypeHost);
     eng_mirror_drop(&others);
     clean("places");
 }
 
-/* Row numbers of which a token has more than the kernel reads, up to the very last one; of every
- * operation that has such. */
+/* Row numbers of which a token has more than the kernel reads, up to the very last one and no
+ * further; of every operation that has such. */
 static void test_strided_rows(void **unused)
 {
     enum { TOKENS = 3, COLUMNS = 2, STRIDE = 7, ALL = (TOKENS - 1) * STRIDE + COLUMNS };
@@ -127,7 +139,7 @@ static void test_strided_rows(void **unused)
         EngMirrors mirrors = {0};
         EngProblem problem = {.op = ops[i]};
         EngArgs args = {0}, there = {0};
-        int64_t rows[ALL], got[ALL];
+        int64_t rows[ALL], got[ALL + 1];
         for (int r = 0; r < ALL; r++) rows[r] = 100 + r;
         problem.u.gather.tokens = problem.u.lookup.tokens = TOKENS;
         const int64_t **of_args = &args.u.gather.rows, **of_there = &there.u.gather.rows;
@@ -146,10 +158,13 @@ static void test_strided_rows(void **unused)
         *of_args = rows;
         fresh_device(0, 0, 1);
         ok(eng_mirror_args(&mirrors, &problem, &args, &there, &g_err));
-        ok(eng_cuda_copy(got, *of_there, sizeof got, &g_err));
+        ok(eng_cuda_copy(got, *of_there, sizeof rows, &g_err));
         assert_memory_equal(got, rows, sizeof rows);
+        assert_int_equal(simt_faults(), 0);
+        assert_int_not_equal(eng_cuda_copy(got, *of_there, sizeof rows + 1, &g_err), ENG_OK);
+        assert_non_null(strstr(simt_fault_text(), "1 past the end")); /* nor of the host's */
         eng_mirror_drop(&mirrors);
-        clean("strided rows");
+        assert_null(simt_left_over());
     }
 }
 
