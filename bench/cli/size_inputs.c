@@ -463,6 +463,20 @@ static EngStatus read_model(EngSize *s, EngErr *err)
     return ENG_OK;
 }
 
+/* The format that the model's caches are kept in. */
+static EngStatus read_caches(EngSize *s, EngErr *err)
+{
+    const char *format = eng_cli_text(s->cli, "kv");
+    if (!s->kv_tokens)
+        return format ? ENG_FAIL(err, ENG_USAGE, "--kv: of how much context? --context=TOKENS")
+                      : ENG_OK;
+    if (!s->model.n_kv)
+        return ENG_FAIL(err, ENG_USAGE, "--context: no shapes of %s are known; --weights=FILE",
+                        s->preset.name);
+    EngStatus status = eng_model_kv(&s->model, format, err);
+    return status ? eng_err_prefix(err, "--kv"), status : ENG_OK;
+}
+
 /* "graphs=22GiB" */
 static EngStatus read_reserves(EngSize *s, EngErr *err)
 {
@@ -614,6 +628,7 @@ EngStatus eng_size_read(EngSize *s, EngErr *err)
     if (!status) status = read_reserves(s, err);
     if (!status) status = read_interference(s, err);
     if (!status) status = read_training(s, err);
+    if (!status) status = read_caches(s, err);
     if (!status && s->ranks && s->model.n_weights)
         status = eng_model_split(&s->model, s->ranks, err);
     return status ? status : read_shares(s, err);

@@ -36,9 +36,12 @@ EngStatus eng_size_ledger(const EngSize *s, const EngSizePath *path, EngLedger *
                          .reserves = s->reserves,
                          .n_reserves = s->n_reserves,
                          .kv_tokens = (int64_t)s->kv_tokens};
-    for (int i = 0; i < s->n_traffic; i++)
+    for (int i = 0; i < s->n_traffic; i++) {
+        int64_t streams = s->traffic[i].decode ? (int64_t)s->traffic[i].streams : 1;
         if ((int64_t)s->traffic[i].tokens > in.batch_tokens)
             in.batch_tokens = (int64_t)s->traffic[i].tokens;
+        if (streams > in.kv_streams) in.kv_streams = streams;
+    }
     if (counts_weights(s)) {
         in.weights = s->model.weights;
         in.n_weights = s->model.n_weights;
@@ -186,8 +189,9 @@ EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTr
         EngStatus status = eng_size_shape(s, t, s->shards, &shape, err);
         if (!status) status = eng_size_exchange(s, s->scheme, &shape, &in.exchange, err);
         if (status) return status;
-        in.readers = s->shards;
-    }
+        in.readers = in.hosts = s->shards; /* each reads a memory of its own */
+    } else if (s->ranks && s->host_devices)
+        in.hosts = (s->ranks + s->host_devices - 1) / s->host_devices;
     memcpy(in.path, path->tiers, sizeof in.path);
     if (!s->interference_given) in.interference = beside(path);
     int most = replicas_of_host(s);

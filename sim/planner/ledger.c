@@ -2,6 +2,7 @@
 #include "sim/planner/ledger.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,8 +68,9 @@ static EngStatus check(const EngLedgerInput *in, EngErr *err)
         if (counts[i].value < 1)
             return ENG_FAIL(err, ENG_USAGE, "ledger: %s is %" PRId64 ", at least 1 is needed",
                             counts[i].name, counts[i].value);
-    if (in->kv_tokens < 0)
-        return ENG_FAIL(err, ENG_USAGE, "ledger: kv_tokens is %" PRId64, in->kv_tokens);
+    if (in->kv_tokens < 0 || in->kv_streams < 0)
+        return ENG_FAIL(err, ENG_USAGE, "ledger: kv_tokens is %" PRId64 ", kv_streams %" PRId64,
+                        in->kv_tokens, in->kv_streams);
     if (in->tables != ENG_PLACE_HOST && in->numa_copies > 1)
         return ENG_FAIL(err, ENG_USAGE, "ledger: %d NUMA copies of tables that are not on hosts",
                         in->numa_copies);
@@ -134,7 +136,7 @@ EngStatus eng_tensor_bytes(const EngTensorShape *shape, uint64_t *bytes, EngErr 
 {
     uint64_t factors[6] = {(uint64_t)shape->bits, shape->count ? (uint64_t)shape->count : 1}, bits;
     bool wrong = shape->bits < 1 || shape->bits > 64 || shape->count < 0 || shape->split < 0 ||
-                 shape->n_dims < 1 || shape->n_dims > 4;
+                 shape->n_dims < 1 || shape->n_dims > 4 || shape->every < 0 || shape->window < 0;
     for (int i = 0; !wrong && i < shape->n_dims; i++) {
         wrong = shape->dims[i] < 1;
         factors[2 + i] = (uint64_t)shape->dims[i];
@@ -157,13 +159,17 @@ static EngStatus add_tensors(const EngLedgerInput *in, EngLedger *ledger, EngErr
         if (status) return status;
     }
     for (int i = 0; i < in->n_kv; i++) {
+        const EngTensorShape *kv = &in->kv[i];
         char name[64];
-        snprintf(name, sizeof name, "cache of %s", in->kv[i].name);
-        EngStatus status = eng_tensor_bytes(&in->kv[i], &bytes, err);
-        ledger->kv_per_token += status ? 0 : bytes;
-        if (!status)
-            status = add(ledger, name, -1, ENG_PLACE_DEVICE, false,
-                         (const uint64_t[]){bytes, (uint64_t)in->kv_tokens}, 2, err);
+        snprintf(name, sizeof name, "cache of %s", kv->name);
+        EngStatus status = eng_tensor_bytes(kv, &bytes, err);
+        if (status) return status;
+        uint64_t every = kv->every ? (uint64_t)kv->every : 1, window = (uint64_t)kv->window;
+        uint64_t entries = window ? window : ((uint64_t)in->kv_tokens + every - 1) / every;
+        if (!window) ledger->kv_per_token += (double)bytes / (double)every;
+        status =
+            add(ledger, name, -1, ENG_PLACE_DEVICE, false,
+                (const uint64_t[]){bytes, entries, window ? (uint64_t)in->kv_streams : 1}, 3, err);
         if (status) return status;
     }
     for (int i = 0; i < in->n_reserves; i++) {
@@ -246,8 +252,8 @@ void eng_ledger_print(const EngLedger *ledger, EngStr *out)
         if (left < 0)
             print_largest(ledger, p, out);
         else if (p == (ledger->unified ? ENG_PLACE_HOST : ENG_PLACE_DEVICE) && ledger->kv_per_token)
-            eng_str_printf(out, ", room for %" PRId64 " more tokens of context",
-                           left / (int64_t)ledger->kv_per_token);
+            eng_str_printf(out, ", room for %.0f more tokens of context, of %g B each",
+                           floor((double)left / ledger->kv_per_token), ledger->kv_per_token);
         eng_str_add(out, "\n");
     }
     if (over_pin_limit(ledger))

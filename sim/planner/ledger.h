@@ -22,6 +22,9 @@ typedef struct EngTensorShape {
     int64_t dims[4];
     int64_t count; /* 0: 1 */
     int split;     /* ranks that share it; 0 and 1: each holds all of it */
+    /* Of caches, whose dims are those of one entry: */
+    int every;  /* tokens of context that an entry stands for; 0: 1 */
+    int window; /* entries that each stream keeps however long it is; 0: one for `every` tokens */
 } EngTensorShape;
 
 typedef struct EngLedgerLine {
@@ -45,9 +48,9 @@ typedef struct EngLedgerInput {
     bool pinned;          /* host tables */
     int64_t batch_tokens; /* the largest batch, for staging */
     int staging_buffers;  /* of raw rows: 2 to fetch one layer while another is read */
-    const EngTensorShape *weights, *kv; /* kv: of one token of context */
+    const EngTensorShape *weights, *kv;
     int n_weights, n_kv;
-    int64_t kv_tokens;
+    int64_t kv_tokens, kv_streams; /* of context, over all streams; that keep windows of it */
     const EngLedgerLine *reserves; /* whatever else is known: graphs, indexer buffers */
     int n_reserves;
     uint64_t capacity[ENG_PLACE_COUNT]; /* usable bytes; 0: not asked */
@@ -60,7 +63,7 @@ typedef struct EngLedger {
     EngLedgerLine lines[ENG_LEDGER_MAX_LINES];
     uint64_t total[ENG_PLACE_COUNT], pinned;
     uint64_t table_bytes; /* of all tables once, scales included */
-    uint64_t kv_per_token;
+    double kv_per_token;  /* bytes of a device for each more, windows aside */
     uint64_t capacity[ENG_PLACE_COUNT], pin_limit;
     bool unified;
 } EngLedger;
@@ -69,6 +72,7 @@ typedef struct EngLedger {
  * sizes beyond 64 bits, too many lines. */
 EngStatus eng_ledger_build(const EngLedgerInput *input, EngLedger *ledger, EngErr *err);
 
+/* Of one entry, for caches. */
 EngStatus eng_tensor_bytes(const EngTensorShape *shape, uint64_t *bytes, EngErr *err);
 
 /* What is left of a capacity; negative: it does not fit. */

@@ -42,26 +42,56 @@ static EngStatus check_keys(const Reader *reader, const json_t *object, const ch
     return ENG_OK;
 }
 
-static EngStatus read_tensor(Reader *reader, const json_t *object, const EngQuantity *whole,
-                             EngTensorShape *shape, EngModelTensor *info)
+/* A whole number above 0; `otherwise` where there is none. */
+static EngStatus read_count(const Reader *reader, const json_t *object, const char *key,
+                            int64_t otherwise, int64_t *value)
 {
-    static const char *const keys[] = {"name", "bits", "dims",   "count", "split",
-                                       "kind", "date", "source", NULL};
+    const json_t *given = json_object_get(object, key);
+    *value = given ? json_integer_value(given) : otherwise;
+    if (given && (*value < 1 || *value > INT32_MAX))
+        return WRONG(reader, "%s is not a whole number above 0", key);
+    return ENG_OK;
+}
+
+/* What caches say besides. */
+static EngStatus read_cache(const Reader *reader, const json_t *object, EngTensorShape *shape,
+                            EngModelTensor *info)
+{
+    int64_t every, window;
+    EngStatus status = read_count(reader, object, "every", 0, &every);
+    if (!status) status = read_count(reader, object, "window", 0, &window);
+    if (!status && every && window) status = WRONG(reader, "has both every and window");
+    if (!status && json_object_get(object, "format"))
+        status = wrong(reader, eng_json_text(object, "format", info->format, sizeof info->format,
+                                             reader->err));
+    if (status) return status;
+    shape->every = (int)every;
+    shape->window = (int)window;
+    return ENG_OK;
+}
+
+static EngStatus read_tensor(Reader *reader, const json_t *object, const EngQuantity *whole,
+                             bool cache, EngTensorShape *shape, EngModelTensor *info)
+{
+    static const char *const all[] = {"every", "window", "format", "name", "bits",   "dims",
+                                      "count", "split",  "kind",   "date", "source", NULL};
+    const char *const *keys = cache ? all : all + 3;
     EngStatus status =
         wrong(reader, eng_json_text(object, "name", info->name, sizeof info->name, reader->err));
     if (status) return status;
     reader->tensor = info->name;
     status = check_keys(reader, object, keys);
     if (status) return status;
-    const json_t *dims = json_object_get(object, "dims"), *count = json_object_get(object, "count");
+    const json_t *dims = json_object_get(object, "dims");
     size_t n = json_array_size(dims);
     if (!n || n > 4) return WRONG(reader, "dims are not 1 to 4 numbers");
     *shape = (EngTensorShape){.name = info->name,
                               .bits = (int)json_integer_value(json_object_get(object, "bits")),
-                              .n_dims = (int)n,
-                              .count = count ? json_integer_value(count) : 1};
+                              .n_dims = (int)n};
     for (size_t i = 0; i < n; i++) shape->dims[i] = json_integer_value(json_array_get(dims, i));
-    if (shape->count < 1) return WRONG(reader, "count is not above 0");
+    status = read_count(reader, object, "count", 1, &shape->count);
+    if (!status && cache) status = read_cache(reader, object, shape, info);
+    if (status) return status;
     info->split = json_is_true(json_object_get(object, "split"));
     info->from = *whole;
     bool own = json_object_get(object, "source") || json_object_get(object, "kind") ||
@@ -82,8 +112,8 @@ static EngStatus read_list(Reader *reader, const json_t *list, const char *key,
     if (!json_is_array(list) || !all || all > ENG_MODEL_MAX_TENSORS)
         return WRONG(reader, "%s is not a list of 1 to %d tensors", key, ENG_MODEL_MAX_TENSORS);
     for (*n = 0; *n < (int)all; ++*n) {
-        EngStatus status =
-            read_tensor(reader, json_array_get(list, (size_t)*n), whole, &shapes[*n], &info[*n]);
+        EngStatus status = read_tensor(reader, json_array_get(list, (size_t)*n), whole,
+                                       !strcmp(key, "kv"), &shapes[*n], &info[*n]);
         if (status) return status;
     }
     return ENG_OK;
@@ -156,6 +186,62 @@ EngStatus eng_model_open(const char *name, EngModel *model, EngErr *err)
         if (strlen(e->name) == n + 5 && !strncmp(e->name, name, n))
             return eng_model_parse(name, e->text, model, err);
     return ENG_FAIL(err, ENG_NOT_FOUND, "model: none is called \"%s\"", name);
+}
+
+/* Bytes of a token of context in one format. */
+static double token_bytes(const EngModel *model, const char *format)
+{
+    double sum = 0;
+    for (int i = 0; i < model->n_kv; i++) {
+        const EngTensorShape *kv = &model->kv[i];
+        uint64_t bytes = 0;
+        if (kv->window || (*model->kv_info[i].format && strcmp(model->kv_info[i].format, format)))
+            continue;
+        (void)eng_tensor_bytes(kv, &bytes, NULL); /* was checked when it was read */
+        sum += (double)bytes / (kv->every ? kv->every : 1);
+    }
+    return sum;
+}
+
+/* Whether tensor i is the first of its format. */
+static bool names_format(const EngModel *model, int i)
+{
+    const char *format = model->kv_info[i].format;
+    for (int j = 0; j < i; j++)
+        if (!strcmp(model->kv_info[j].format, format)) return false;
+    return *format != 0;
+}
+
+EngStatus eng_model_kv(EngModel *model, const char *format, EngErr *err)
+{
+    EngStr there = {0};
+    bool known = !format, several = false;
+    for (int i = 0; i < model->n_kv; i++) {
+        if (!names_format(model, i)) continue;
+        const char *name = model->kv_info[i].format;
+        eng_str_printf(&there, "%s%s (%g B a token)", several ? ", " : "", name,
+                       token_bytes(model, name));
+        several = true;
+        known = known || !strcmp(name, format);
+    }
+    EngStatus status = eng_str_status(&there, err);
+    if (!status && several && (!format || !known))
+        status = ENG_FAIL(err, ENG_USAGE, "model %s: caches are kept in one of %s%s%s", model->name,
+                          there.text, format ? ", not in " : "", format ? format : "");
+    if (!status && !several && format)
+        status = ENG_FAIL(err, ENG_USAGE, "model %s: caches have no other format", model->name);
+    eng_str_free(&there);
+    int n = 0;
+    for (int i = 0; i < model->n_kv && !status && format; i++) {
+        const char *own = model->kv_info[i].format;
+        if (*own && strcmp(own, format)) continue;
+        model->kv[n] = model->kv[i];
+        model->kv_info[n] = model->kv_info[i];
+        model->kv[n].name = model->kv_info[n].name;
+        n++;
+    }
+    if (!status && format) model->n_kv = n;
+    return status;
 }
 
 EngStatus eng_model_split(EngModel *model, int ranks, EngErr *err)

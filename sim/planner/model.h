@@ -1,7 +1,9 @@
 /* What a model holds besides its Engram tables: weights and caches by the shapes of their tensors,
  * kept as JSON in sim/planner/models/ and compiled in, or read from a file of the same form. Each
  * tensor says where its shape is from (or the file says it for all). Never parameters times bytes:
- * that forgets scales and tensors of other widths.
+ * that forgets scales and tensors of other widths. Caches may say of how many tokens an entry is
+ * ("every"), that each stream keeps so many of the latest only ("window"), and which of several
+ * formats they belong to ("format").
  */
 #ifndef ENG_SIM_PLANNER_MODEL_H
 #define ENG_SIM_PLANNER_MODEL_H
@@ -14,6 +16,7 @@ typedef struct EngModelTensor {
     char name[64];
     EngQuantity from; /* origin, date and source; no value */
     bool split;       /* ranks share it */
+    char format[16];  /* of caches that may be kept in several; "": part of each */
 } EngModelTensor;
 
 typedef struct EngModel {
@@ -30,6 +33,9 @@ typedef struct EngModel {
 EngStatus eng_model_parse(const char *name, const char *text, EngModel *model, EngErr *err);
 /* A model's name or the path of a file. Unknown: ENG_NOT_FOUND. */
 EngStatus eng_model_open(const char *name, EngModel *model, EngErr *err);
+/* Leaves the caches of one format; NULL: of a model whose caches have but one. ENG_USAGE naming
+ * those there are, and the bytes of a token in each. */
+EngStatus eng_model_kv(EngModel *model, const char *format, EngErr *err);
 /* Sets what split tensors are split over. ENG_USAGE: ranks below 1 */
 EngStatus eng_model_split(EngModel *model, int ranks, EngErr *err);
 /* Of all tensors once. */

@@ -33,12 +33,12 @@ says '188.83 GiB  in all' 'through dram,pcie: fits, hidden' 'pcie.latency = 1.5e
     'dram.latency = .*measured 20' 'layer 14: hidden' 'weights are not counted: --ranks' 'caches are not counted' \
     'extrapolated: not every' 'assumption: dram.efficiency' 'pinning not known (dram.pin_rate)' 'interference through dram,pcie: not given'
 # The same with all that can be asked for: weights by shape, hosts, cost, a mean to keep, training, several paths.
-"$engram" size $host $assume $drive --path=dram,pcie --ranks=4 --host-devices=8 --context=1000000 --years=4 \
+"$engram" size $host $assume $drive --path=dram,pcie --ranks=4 --host-devices=8 --context=1000000 --kv=fp8 --years=4 \
     --traffic=prefill,tokens=4096,layer=9ms,rate=1M/s --slo=decode=40ms,prefill=1s --reserve=graphs=22GiB \
     --assume=dram.pin_rate=4GB/s --assume=dram.populate_rate=2GB/s --interference=fetch=10%,compute=2% \
     --training=ranks=512,group=64,node=8,tokens=65536,unique=0.5,state=4B,gradient=2B,near=400GB/s,far=40GB/s,stages=8 \
     >out.txt 2>err.txt || fail "a large plan: exit $?: $(cat err.txt)"
-says '63.28 GiB  routed experts' 'cache of latents' '22.00 GiB  graphs' 'hosts: .* for 1e+06 tokens/s' \
+says '63.28 GiB  routed experts' '0.768 GB .* cache of latents of layers 2, 8, 14$' 'more tokens of context, of 1650 B each' '0.361 GB .* cache of windows$' '22.00 GiB  graphs' 'hosts: .* for 1e+06 tokens/s' \
     'a host asks pcie for' 'devices .* to .* USD per million' 'dram for the tables' 'keeps the mean of 40 ms' \
     'keeps the mean of 1000 ms' 'pinning 50.7 s' 'verdict decode 128 through nvme' 'hosts, .* to .* USD per million tokens' \
     'groups of 64 in 512 ranks' '8 pipeline stages' 'nvme.latency = 8e-05 s, assumed'
@@ -145,8 +145,17 @@ expect 1 'leave out --readers' "${shared/$traffic/} --exchange=all-gather,nvlink
 expect 1 'latency of tier nvlink' "${shared/$traffic/} --exchange=all-gather,nvlink"
 expect 1 'more than 1e+18 B' "$host $assume --reserve=x=1e30GB"
 expect 1 'more than 1e+18 B' "$host $assume --assume=dram.capacity=1e30GB"
-expect 1 'no whole number' "$host $assume --context=1e30"
+expect 1 'context: "1e30": is more than 1e+18' "$host $assume --context=1e30"
+expect 1 'no whole number' "$host $assume --context=1e16"
+expect 1 'layer: "1e305s": is more than 1e+18 s' "${host/800us/1e305s} $assume"
+expect 1 'layer: "1e-320us": is less than 1e-18 s' "${host/800us/1e-320us} $assume"
+expect 1 'is more than 1e+18 B/s' "$host $assume --assume=pcie.bandwidth=1e305GB/s"
+expect 1 'is more than 1e+18 s' "$host $assume --assume=pcie.latency=1e300s"
+expect 1 'is less than 1e-18 s' "$host $assume --hash=1e-300s"
 expect 1 'no whole number' "$host $assume --context=1.5"
+expect 1 'kv: model v41-flash: caches are kept in one of fp4 (890 B a token), fp8 (1650 B a token)' "$host $assume --context=1000"
+expect 1 'not in bf16' "$host $assume --context=1000 --kv=bf16"
+expect 1 'kv: of how much context' "$host $assume --kv=fp8"
 expect 1 'granule is 0.5, not a whole' "$host $assume --assume=dram.granule=0.5B"
 expect 1 'granule is 1e+18, not a whole' "$host $assume --assume=dram.granule=1e18B"
 expect 1 'outstanding is 0.3, not a whole' "$host $assume --assume=dram.outstanding=0.3"

@@ -1,4 +1,4 @@
-/* Models by tensor shapes, start-up, training groups, hosts, cost, prices and admission. */
+/* Start-up, training groups, hosts, cost, prices and admission. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include "base/rng.h"
 #include "sim/cache/admission.h"
 #include "sim/planner/fleet.h"
-#include "sim/planner/model.h"
+#include "sim/machine/machine.h"
 #include "sim/planner/startup.h"
 #include "sim/planner/training.h"
 
@@ -25,69 +25,7 @@ static void assert_near(double got, double want, double within, const char *what
     if (!(fabs(got - want) <= within)) fail_msg("%s: %.9g, not %.9g", what, got, want);
 }
 
-/* ---- models ---- */
-
-/* Shapes of the configuration add up to the published checkpoint without its tables. */
-static void test_model_bytes(void **state)
-{
-    (void)state;
-    EngErr err = {0};
-    static EngModel model;
-    uint64_t bytes;
-    if (eng_model_open("v41-flash", &model, &err)) fail_msg("%s", err.text);
-    assert_int_equal(eng_model_bytes(&model, &bytes, &err), ENG_OK);
-    double rest = model.checkpoint.value - 768022850.0 * 264;
-    assert_near((double)bytes / rest, 1, 0.005, "checkpoint without tables");
-    for (int i = 0; i < model.n_weights; i++) {
-        assert_true(model.weight_info[i].from.origin != ENG_UNKNOWN);
-        assert_true(*model.weight_info[i].from.source && *model.weight_info[i].from.date);
-    }
-    /* Sparsity: of 732 B parameters that are not used by every token, 73 % are experts. */
-    double engram = 768022850.0 * 256, backbone = 552e9, active = 16e9;
-    assert_near((backbone - active) / (backbone + engram - active), 0.73, 0.005, "rho");
-    assert_near((backbone + engram - active) / 1e9, 732, 1, "sparse parameters");
-    assert_int_equal(eng_model_split(&model, 8, &err), ENG_OK);
-    uint64_t whole, part;
-    assert_int_equal(eng_tensor_bytes(&model.weights[0], &part, &err), ENG_OK);
-    assert_int_equal(eng_model_split(&model, 1, &err), ENG_OK);
-    assert_int_equal(eng_tensor_bytes(&model.weights[0], &whole, &err), ENG_OK);
-    assert_int_equal(whole, 8 * part);
-    assert_int_equal(eng_model_split(&model, 0, &err), ENG_USAGE);
-    assert_int_equal(eng_model_open("no-such", &model, &err), ENG_NOT_FOUND);
-}
-
 #define SAID "\"kind\": \"spec\", \"date\": \"2026-11-29\", \"source\": \"x\""
-#define MODEL(tensor)                                                                              \
-    "{\"summary\": \"s\", " SAID ", \"weights\": [{" tensor "}], "                                 \
-    "\"kv\": [{\"name\": \"k\", \"bits\": 8, \"dims\": [8]}]}"
-
-static void test_model_refuses(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text, *says;
-    } wrong[] = {
-        {MODEL("\"name\": \"w\", \"bits\": 8"), "model m: w: dims are not"},
-        {MODEL("\"name\": \"w\", \"dims\": [4]"), "w"},
-        {MODEL("\"name\": \"w\", \"bits\": 8, \"dims\": [0]"), "no shape"},
-        {MODEL("\"name\": \"w\", \"bits\": 8, \"dims\": [-4]"), "no shape"},
-        {MODEL("\"name\": \"w\", \"bits\": 8, \"dims\": [4], \"count\": 0"), "count"},
-        {MODEL("\"name\": \"w\", \"bits\": 8, \"dims\": [4], \"bytes\": 1"), "unknown key bytes"},
-        {MODEL("\"bits\": 8, \"dims\": [4]"), "has no name"},
-        {MODEL("\"name\": \"w\", \"bits\": 8, \"dims\": [4], \"source\": \"y\""), "has no kind"},
-        {"{\"summary\": \"s\", \"weights\": [{\"name\": \"w\", \"bits\": 8, \"dims\": [4]}]}",
-         "has no kind"},
-        {"{\"summary\": \"s\", " SAID ", \"weights\": []}", "weights is not a list"},
-        {"{\"summary\": \"s\"", "line 1"},
-    };
-    for (int i = 0; i < LENGTH(wrong); i++) {
-        EngErr err = {0};
-        static EngModel model;
-        assert_int_equal(eng_model_parse("m", wrong[i].text, &model, &err), ENG_BAD_DATA);
-        if (!strstr(err.text, wrong[i].says))
-            fail_msg("\"%s\" does not say \"%s\"", err.text, wrong[i].says);
-    }
-}
 
 /* ---- prices ---- */
 
@@ -321,10 +259,9 @@ static void test_admission(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_model_bytes), cmocka_unit_test(test_model_refuses),
-        cmocka_unit_test(test_prices),      cmocka_unit_test(test_hosts),
-        cmocka_unit_test(test_startup),     cmocka_unit_test(test_training),
-        cmocka_unit_test(test_stages),      cmocka_unit_test(test_admission),
+        cmocka_unit_test(test_prices),  cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_startup), cmocka_unit_test(test_training),
+        cmocka_unit_test(test_stages),  cmocka_unit_test(test_admission),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
