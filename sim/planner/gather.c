@@ -77,7 +77,7 @@ static EngStatus plan_stage(const EngTier *tier, const EngRowLayout *layout, dou
     bool has_bandwidth = eng_tier_has(tier, ENG_TIER_BANDWIDTH);
     bool has_rate = eng_tier_has(tier, ENG_TIER_REQUEST_RATE);
     double requests, bytes, bandwidth, most = INFINITY;
-    *stage = (EngStage){.tier = tier, .crowd = 1};
+    *stage = (EngStage){.tier = tier, .rows = rows, .crowd = 1};
     count_row(tier, layout, &requests, &bytes);
     stage->requests = requests * rows;
     stage->bytes = bytes * rows;
@@ -110,15 +110,14 @@ static EngStatus plan_stage(const EngTier *tier, const EngRowLayout *layout, dou
     return ENG_OK;
 }
 
-EngStatus eng_gather_plan(const EngTier *const *tiers, int n_tiers, const EngRowLayout *layout,
-                          double rows, double issue, EngGather *gather, EngErr *err)
+EngStatus eng_gather_plan_rows(const EngTier *const *tiers, int n_tiers, const EngRowLayout *layout,
+                               const double *rows, double issue, EngGather *gather, EngErr *err)
 {
-    *gather = (EngGather){.n_stages = n_tiers, .n_path = n_tiers, .rows = rows, .issue = issue};
+    *gather = (EngGather){.n_stages = n_tiers, .n_path = n_tiers, .issue = issue};
+    double most = 0;
     if (n_tiers < 1 || n_tiers > ENG_MAX_STAGES)
         return ENG_FAIL(err, ENG_USAGE, "gather: %d tiers, 1 to %d are possible", n_tiers,
                         ENG_MAX_STAGES);
-    if (!(rows >= 0) || !(issue >= 0) || isinf(rows) || isinf(issue))
-        return ENG_FAIL(err, ENG_USAGE, "gather: %g rows, %g s to issue them", rows, issue);
     EngRowLayout carried = *layout, values = *layout;
     if (layout->scales) values.scale_bytes = 0;
     int joins = 0; /* stage from which on scales come along */
@@ -130,14 +129,25 @@ EngStatus eng_gather_plan(const EngTier *const *tiers, int n_tiers, const EngRow
         gather->n_stages = ++n_tiers;
     }
     for (int i = 0; i < n_tiers; i++) {
+        if (!(rows[i] >= 0) || !(issue >= 0) || isinf(rows[i]) || isinf(issue))
+            return ENG_FAIL(err, ENG_USAGE, "gather: %g rows, %g s to issue them", rows[i], issue);
         EngStatus status =
             plan_stage(i < gather->n_path ? tiers[i] : layout->scales,
-                       i < joins ? &values : &carried, rows, &gather->stages[i], err);
+                       i < joins ? &values : &carried, rows[i], &gather->stages[i], err);
         if (status) return status;
+        most = fmax(most, rows[i]);
         if (gather->stages[i].time > gather->stages[gather->slowest].time) gather->slowest = i;
     }
-    if (rows == 0) return ENG_OK;
+    if (most == 0) return ENG_OK;
     gather->time = issue + gather->stages[gather->slowest].time;
     for (int i = 0; i < gather->n_path; i++) gather->time += gather->stages[i].latency;
     return ENG_OK;
+}
+
+EngStatus eng_gather_plan(const EngTier *const *tiers, int n_tiers, const EngRowLayout *layout,
+                          double rows, double issue, EngGather *gather, EngErr *err)
+{
+    double each[ENG_MAX_STAGES + 1];
+    for (int i = 0; i <= ENG_MAX_STAGES; i++) each[i] = rows;
+    return eng_gather_plan_rows(tiers, n_tiers, layout, each, issue, gather, err);
 }

@@ -39,6 +39,7 @@ double eng_blocks_touched(double bytes, double stride, double granule);
 
 typedef struct EngStage {
     const EngTier *tier;
+    double rows;                    /* that it carries */
     double requests, bytes;         /* of the gather */
     double terms[ENG_GATHER_COUNT]; /* s, each limit alone; 0: not a limit */
     double latency, time;           /* s; time: without latency */
@@ -51,7 +52,7 @@ typedef struct EngGather {
     int n_stages, n_path; /* n_path: without one of scales that lie elsewhere, read meanwhile */
     EngStage stages[ENG_MAX_STAGES];
     int slowest;
-    double rows, issue, time; /* s */
+    double issue, time; /* s */
 } EngGather;
 
 /* rows may be a mean. issue: s. ENG_USAGE: no tiers or too many, negative rows; ENG_UNSUPPORTED: a
@@ -59,6 +60,10 @@ typedef struct EngGather {
  * and has no efficiency for random rows. */
 EngStatus eng_gather_plan(const EngTier *const *tiers, int n_tiers, const EngRowLayout *layout,
                           double rows, double issue, EngGather *gather, EngErr *err);
+/* The same where stages carry different numbers of rows: rows[n_tiers], and one more for a holder
+ * of scales off the path. */
+EngStatus eng_gather_plan_rows(const EngTier *const *tiers, int n_tiers, const EngRowLayout *layout,
+                               const double *rows, double issue, EngGather *gather, EngErr *err);
 
 /* B/s that a tier gives; of a specification, the share of it that efficiency says. ENG_UNSUPPORTED.
  */

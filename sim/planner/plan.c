@@ -43,17 +43,31 @@ static const EngTier *crowd_tier(Crowded *c, int i, const EngTier *tier)
     return &c->tiers[i];
 }
 
-static EngStatus gather(const EngStepInput *in, double rows, Crowded *c, EngGather *out,
+static int at_least_1(int count)
+{
+    return count > 1 ? count : 1;
+}
+
+/* Of one reader, or of all that are on a host. */
+static double rows_through(const EngStepInput *in, const EngStepPlan *plan, int stage)
+{
+    int hosts = at_least_1(in->hosts), beside = (plan->readers + hosts - 1) / hosts;
+    return in->shared & 1u << stage ? fmin(plan->all_rows, plan->rows * beside) : plan->rows;
+}
+
+static EngStatus gather(const EngStepInput *in, const EngStepPlan *plan, Crowded *c, EngGather *out,
                         EngErr *err)
 {
     const EngTier *path[ENG_MAX_STAGES];
+    double rows[ENG_MAX_STAGES + 1];
     EngRowLayout layout = eng_row_layout(in->format, in->preset->row_dims);
     for (int i = 0; i < in->n_path; i++) {
         path[i] = crowd_tier(c, i, in->path[i]);
         if (in->path[i] == in->scales) layout.scales = path[i];
     }
     if (in->scales && !layout.scales) layout.scales = crowd_tier(c, in->n_path, in->scales);
-    EngStatus status = eng_gather_plan(path, in->n_path, &layout, rows, in->issue, out, err);
+    for (int i = 0; i <= in->n_path; i++) rows[i] = rows_through(in, plan, i);
+    EngStatus status = eng_gather_plan_rows(path, in->n_path, &layout, rows, in->issue, out, err);
     for (int i = 0; i < out->n_stages && !status; i++) {
         out->stages[i].tier = i < in->n_path ? in->path[i] : in->scales;
         out->stages[i].crowd = fmax(1, c->crowd[i]);
@@ -65,7 +79,7 @@ static EngStatus gather(const EngStepInput *in, double rows, Crowded *c, EngGath
 static EngStatus plan_crowded(const EngStepInput *in, Crowded *c, EngStepPlan *plan, EngErr *err)
 {
     for (int k = 0; k < plan->n; k++) {
-        EngStatus status = gather(in, plan->rows, c, &plan->gathers[k], err);
+        EngStatus status = gather(in, plan, c, &plan->gathers[k], err);
         if (!status)
             status = eng_window(in->layers, in->n_layers, plan->layers[k], in->scheduling,
                                 &plan->fetches[k].window, err);
@@ -100,8 +114,9 @@ EngStatus eng_step_plan(const EngStepInput *in, EngStepPlan *plan, EngErr *err)
     if (status) return status;
     plan->n = address.n_layers;
     plan->looked_up = in->tokens * address.n_columns;
-    int readers = in->readers > 1 ? in->readers : 1;
-    double part = eng_shard_largest_load(address.n_columns, readers, in->tokens);
+    plan->readers = at_least_1(in->readers);
+    double part = eng_shard_largest_load(address.n_columns, plan->readers, in->tokens);
+    plan->all_rows = plan->looked_up * in->unique * (1 - in->hits);
     plan->rows = fmin(part, plan->looked_up) * in->unique * (1 - in->hits);
     for (int i = 0; i < in->n_layers; i++) plan->step += in->layers[i];
     for (int k = 0; k < plan->n; k++) plan->layers[k] = address.layer_ids[k];
@@ -163,8 +178,10 @@ static void print_cure(const EngStepPlan *plan, int k, EngStr *out)
 
 void eng_step_print(const EngStepPlan *plan, EngStr *out)
 {
-    eng_str_printf(out, "rows: %.6g looked up per layer, %.6g read by one reader\n",
-                   plan->looked_up, plan->rows);
+    eng_str_printf(out, "rows: %.6g looked up per layer, %.6g read by one reader", plan->looked_up,
+                   plan->rows);
+    if (plan->readers > 1) eng_str_printf(out, ", %.6g by all %d", plan->all_rows, plan->readers);
+    eng_str_add(out, "\n");
     for (int k = 0; k < plan->n; k++) {
         const EngQueuedFetch *f = &plan->fetches[k];
         eng_str_printf(

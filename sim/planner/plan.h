@@ -18,16 +18,18 @@ typedef struct EngStepInput {
     const EngTier *scales; /* that holds them (EngRowLayout); NULL: beside the values */
     double tokens;         /* of the step; speculation: streams x (drafted + 1) */
     double unique, hits; /* share of rows left by deduplication; of these, share that caches hold */
-    int readers; /* that each take their columns through a path of their own; 0: one takes all */
+    /* Devices that each take their columns through links of their own, and hosts that they are
+     * evenly on: a tier in `shared` carries what all readers of its host take. 0: one. */
+    int readers, hosts;
     const double *layers; /* [n_layers] s of each backbone layer, from measurements or given */
     int n_layers;
     double scheduling, hash, issue; /* s */
     double exchange; /* s behind each layer's gather, among holders of a shared table; 0: none */
     EngSlowdowns interference;
-    /* Replicas like this one that read the same tiers, and which of them: bit i of `shared` is
-     * path[i], bit n_path the holder of scales off the path. 0 or 1: none is shared. */
-    int replicas;
+    /* Tiers of a host, which its readers and replicas share: bit i is path[i], bit n_path the
+     * holder of scales off the path. And replicas like this one in a host, 0 or 1: it is alone. */
     unsigned shared;
+    int replicas;
 } EngStepInput;
 
 typedef struct EngStepPlan {
@@ -35,9 +37,11 @@ typedef struct EngStepPlan {
     int layers[ENG_MAX_LAYERS]; /* of the model, from 0 */
     EngGather gathers[ENG_MAX_LAYERS];
     EngQueuedFetch fetches[ENG_MAX_LAYERS];
-    double rows, looked_up;             /* per layer: read, and before deduplication and caches */
+    double looked_up;                   /* per layer, before deduplication and caches */
+    double rows, all_rows;              /* per layer: that one reader reads, and all of them */
     double hash, exchange, step, added; /* s; step: without stalls */
     int replicas;                       /* that share tiers of the path */
+    int readers;                        /* at least 1 */
 } EngStepPlan;
 
 /* Replicas that share a tier are not in step with each other. Of the R - 1 others as many are

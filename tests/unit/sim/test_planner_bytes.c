@@ -474,6 +474,52 @@ static void test_replicas(void **state)
                 eng_fleet_load(&fleet, 100, &alone, 0).units, 1e-12, "load");
 }
 
+/* Eight readers of one replica: each has a link of its own, memory and drive of a host carry what
+ * all of that host read. 2400 rows a layer, 300 of each reader. */
+static void test_readers(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    EngPreset preset = preset_of("v41-flash");
+    EngTier nvme = tier_of("nvme", 0, 2.5e6, 1e-12), pcie = tier_of("pcie", 53e9, 0, 1e-12);
+    double layers[20];
+    EngStepPlan plan;
+    EngFleet fleet = {.host_rate = 1000};
+    EngStepInput in = {.preset = &preset,
+                       .format = ENG_ROW_FP8_PACKED,
+                       .path = {&nvme, &pcie},
+                       .n_path = 2,
+                       .tokens = 100,
+                       .unique = 1,
+                       .readers = 8,
+                       .layers = layers,
+                       .n_layers = 20,
+                       .shared = 1};
+    for (int l = 0; l < 20; l++) layers[l] = 5e-3;
+    assert_int_equal(eng_step_plan(&in, &plan, &err), ENG_OK);
+    assert_near(plan.gathers[0].stages[0].time, 2400 / 2.5e6, 1e-12, "one drive, all rows");
+    assert_near(plan.gathers[0].stages[1].time, 300 * 264 / 53e9, 1e-15, "a link, a reader's rows");
+    assert_near(plan.rows, 300, 1e-9, "one reader");
+    assert_near(plan.all_rows, 2400, 1e-9, "all");
+    /* 10 steps a second of two layers, whoever reads which part. */
+    for (int i = 0; i < 2; i++)
+        assert_near(eng_fleet_load(&fleet, 100, &plan, i).requests_per_s, 48000, 1e-6, "asked");
+    assert_near(eng_fleet_load(&fleet, 100, &plan, 0).units, 48000 / 2.5e6, 1e-12, "of a drive");
+    in.hosts = 2;
+    assert_int_equal(eng_step_plan(&in, &plan, &err), ENG_OK);
+    assert_near(plan.gathers[0].stages[0].time, 1200 / 2.5e6, 1e-12, "four of them on a host");
+    assert_near(eng_fleet_load(&fleet, 100, &plan, 0).requests_per_s, 48000, 1e-6, "of both hosts");
+    in.hosts = 8; /* as holders of a shared table are */
+    assert_int_equal(eng_step_plan(&in, &plan, &err), ENG_OK);
+    assert_near(plan.gathers[0].stages[0].time, 300 / 2.5e6, 1e-12, "each a drive");
+    in.hosts = 1;
+    in.readers = 5; /* not even: the fullest has more than 480, the drive what there is */
+    assert_int_equal(eng_step_plan(&in, &plan, &err), ENG_OK);
+    assert_near(plan.gathers[0].stages[1].rows, 480 + sqrt(2 * 480 * log(5)), 1e-9, "fullest");
+    assert_near(plan.gathers[0].stages[0].time, 2400 / 2.5e6, 1e-12, "all rows");
+    assert_near(eng_fleet_load(&fleet, 100, &plan, 1).requests_per_s, 48000, 1e-6, "not five most");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -487,6 +533,7 @@ int main(void)
         cmocka_unit_test(test_explanations),
         cmocka_unit_test(test_plan_shares),
         cmocka_unit_test(test_replicas),
+        cmocka_unit_test(test_readers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
