@@ -55,13 +55,8 @@ const char *eng_tier_field_name(EngTierField field)
 
 const char *eng_tier_field_unit(EngTierField field)
 {
-    static const char *const units[ENG_DIM_KINDS] = {
-        [ENG_DIM_BYTES] = "B",     [ENG_DIM_BYTES_PER_S] = "B/s", [ENG_DIM_SECONDS] = "s",
-        [ENG_DIM_PER_S] = "/s",    [ENG_DIM_COUNT] = "",          [ENG_DIM_REQUESTS] = "",
-        [ENG_DIM_NODES] = "",      [ENG_DIM_NUMBER] = "",         [ENG_DIM_SHARE] = "",
-        [ENG_DIM_USD] = "USD",     [ENG_DIM_USD_PER_H] = "USD/h", [ENG_DIM_USD_PER_GB] = "USD/B",
-        [ENG_DIM_FLOPS] = "FLOP/s"};
-    return (unsigned)field < ENG_TIER_FIELD_COUNT ? units[g_fields[field].dimension] : "";
+    return (unsigned)field < ENG_TIER_FIELD_COUNT ? eng_dimension_unit(g_fields[field].dimension)
+                                                  : "";
 }
 
 bool eng_tier_place(const EngTier *tier, EngPlace *place)
@@ -168,9 +163,6 @@ static EngStatus check_tier(const Reader *reader, const EngTier *tier)
     if (known(tier, ENG_TIER_EFFICIENCY, 1) > 1) return WRONG(reader, "efficiency is above 1");
     if (known(tier, ENG_TIER_PIN_LIMIT, 0) > known(tier, ENG_TIER_CAPACITY, INFINITY))
         return WRONG(reader, "pin_limit is above capacity");
-    if (fmax(known(tier, ENG_TIER_CAPACITY, 0), known(tier, ENG_TIER_PIN_LIMIT, 0)) >
-        ENG_MOST_BYTES)
-        return WRONG(reader, "capacity or pin_limit is above %g B", ENG_MOST_BYTES);
     static const EngTierField whole[] = {ENG_TIER_NUMA_NODES, ENG_TIER_GRANULE,
                                          ENG_TIER_OUTSTANDING, ENG_TIER_KNEE_OUTSTANDING};
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {

@@ -66,6 +66,17 @@ static EngStatus factor_of(const char *unit, EngDimension dimension, double *fac
                     unit, *unit ? "\"" : "", possible);
 }
 
+const char *eng_dimension_unit(EngDimension dimension)
+{
+    static const char *const units[ENG_DIM_KINDS] = {
+        [ENG_DIM_BYTES] = "B",     [ENG_DIM_BYTES_PER_S] = "B/s", [ENG_DIM_SECONDS] = "s",
+        [ENG_DIM_PER_S] = "/s",    [ENG_DIM_COUNT] = "",          [ENG_DIM_REQUESTS] = "",
+        [ENG_DIM_NODES] = "",      [ENG_DIM_NUMBER] = "",         [ENG_DIM_SHARE] = "",
+        [ENG_DIM_USD] = "USD",     [ENG_DIM_USD_PER_H] = "USD/h", [ENG_DIM_USD_PER_GB] = "USD/B",
+        [ENG_DIM_FLOPS] = "FLOP/s"};
+    return (unsigned)dimension < ENG_DIM_KINDS ? units[dimension] : "";
+}
+
 EngStatus eng_quantity_of(double number, const char *unit, EngDimension dimension, double *value,
                           EngErr *err)
 {
@@ -73,10 +84,13 @@ EngStatus eng_quantity_of(double number, const char *unit, EngDimension dimensio
     EngStatus status = factor_of(unit, dimension, &factor, err);
     if (status) return status;
     *value = number * factor;
-    if (!(*value > 0) || !isfinite(*value))
+    if (!(number > 0) || isinf(number))
         return ENG_FAIL(err, ENG_USAGE, "%g is not above 0 and finite", number);
-    if (dimension == ENG_DIM_BYTES && *value > ENG_MOST_BYTES)
-        return ENG_FAIL(err, ENG_USAGE, "is more than %g B", ENG_MOST_BYTES);
+    if (*value > ENG_MOST || *value < ENG_LEAST) {
+        const char *base = eng_dimension_unit(dimension);
+        return ENG_FAIL(err, ENG_USAGE, "is %s than %g%s%s", *value > ENG_MOST ? "more" : "less",
+                        *value > ENG_MOST ? ENG_MOST : ENG_LEAST, *base ? " " : "", base);
+    }
     if (dimension == ENG_DIM_SHARE && factor == 1 && *value > 1)
         return ENG_FAIL(err, ENG_USAGE, "%g is not a share up to 1; write %g%% or %g%%", number,
                         number, 100 * number);

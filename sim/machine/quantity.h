@@ -41,10 +41,13 @@ typedef struct EngQuantity {
     char source[200];
 } EngQuantity;
 
-#define ENG_MOST_BYTES 1e18 /* so that sums of bytes fit 64 bits */
+/* Of any value in its base unit: sums of bytes fit 64 bits, and no product or quotient of a few
+ * values comes near the ends of a double. */
+#define ENG_MOST  1e18
+#define ENG_LEAST 1e-18
 
 /* `number` of a unit. ENG_USAGE: a unit of another dimension, naming those possible; a value that
- * is not above 0, not finite, more than ENG_MOST_BYTES, or a share above 1 without "%". */
+ * is not above 0, not finite, beyond ENG_MOST or ENG_LEAST, or a share above 1 without "%". */
 EngStatus eng_quantity_of(double number, const char *unit, EngDimension dimension, double *value,
                           EngErr *err);
 /* "64 GB/s", "1.5us", "50 %": a number as above, then its unit, which only what has none may lack:
@@ -52,6 +55,8 @@ EngStatus eng_quantity_of(double number, const char *unit, EngDimension dimensio
 EngStatus eng_quantity_parse(const char *text, EngDimension dimension, double *value, EngErr *err);
 /* A share that may also be none: "0", "0%". */
 EngStatus eng_share_parse(const char *text, double *value, EngErr *err);
+/* Base unit, in which values are kept: "B", "B/s", "s", "/s", or "" for plain numbers. */
+const char *eng_dimension_unit(EngDimension dimension);
 const char *eng_origin_name(EngOrigin origin);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -190,6 +191,45 @@ static void test_units(void **state)
     assert_int_equal(eng_quantity_parse("1e-320ns", ENG_DIM_SECONDS, &value, &err), ENG_USAGE);
 }
 
+/* Of no dimension is a value taken that would come out of a plan as infinite or nothing. */
+static void test_ends(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *unit, *base;
+    } units[ENG_DIM_KINDS] = {
+        [ENG_DIM_BYTES] = {"GB", " B"},
+        [ENG_DIM_BYTES_PER_S] = {"GB/s", " B/s"},
+        [ENG_DIM_SECONDS] = {"us", " s"},
+        [ENG_DIM_PER_S] = {"M/s", " /s"},
+        [ENG_DIM_COUNT] = {"", ""},
+        [ENG_DIM_REQUESTS] = {" requests", ""},
+        [ENG_DIM_NODES] = {" nodes", ""},
+        [ENG_DIM_NUMBER] = {"", ""},
+        [ENG_DIM_SHARE] = {"%", ""},
+        [ENG_DIM_USD] = {"USD", " USD"},
+        [ENG_DIM_USD_PER_H] = {"USD/h", " USD/h"},
+        [ENG_DIM_USD_PER_GB] = {"USD/GB", " USD/B"},
+        [ENG_DIM_FLOPS] = {"TFLOP/s", " FLOP/s"},
+    };
+    static const char *const numbers[] = {"1e290", "1e30", "1e-40", "1e-300"};
+    for (int k = 0; k < ENG_DIM_KINDS; k++)
+        for (int i = 0; i < 4; i++) {
+            EngErr err = {0};
+            char text[40], says[64];
+            double value;
+            snprintf(text, sizeof text, "%s%s", numbers[i], units[k].unit);
+            snprintf(says, sizeof says, "%s than 1e%s18%s", i < 2 ? "more" : "less",
+                     i < 2 ? "+" : "-", units[k].base);
+            EngStatus status = eng_quantity_parse(text, (EngDimension)k, &value, &err);
+            if (status != ENG_USAGE || !strstr(err.text, says))
+                fail_msg("%s: %s, not \"%s\"", text, err.text, says);
+            snprintf(text, sizeof text, "1%s", units[k].unit);
+            assert_int_equal(eng_quantity_parse(text, (EngDimension)k, &value, &err), ENG_OK);
+        }
+    check_refused(VALUE("\"latency\": {\"value\": 1e300, \"unit\": \"s\", " MORE), "than 1e+18 s");
+}
+
 /* A number without its unit is refused wherever there is one, with those that are possible. */
 static void test_bare_numbers(void **state)
 {
@@ -255,7 +295,7 @@ int main(void)
         cmocka_unit_test(test_presets),  cmocka_unit_test(test_every_part_is_needed),
         cmocka_unit_test(test_refusals), cmocka_unit_test(test_assumptions),
         cmocka_unit_test(test_units),    cmocka_unit_test(test_bare_numbers),
-        cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_shares),   cmocka_unit_test(test_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
