@@ -132,6 +132,7 @@ struct EngExperiment {
     int op;                         /* EngOp whose variants the `variant` axis names, or -1 */
     const EngTunableAxis *tunables; /* ends with an axis NULL; NULL: none */
     bool counted;                   /* deterministic counts: one sample, no clock, no pairs */
+    const void *family; /* what experiments that share callbacks differ in; theirs alone to read */
 
     /* ENG_OK; ENG_UNSUPPORTED with the reason (a skipped row); ENG_USAGE for a value no machine
      * could run. Cheap and free of allocation beyond the stack: it runs for every point of a plan.

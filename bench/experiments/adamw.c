@@ -2,7 +2,8 @@
  */
 #include "bench/experiments/experiments.h"
 
-#include "base/mem.h"
+#include <string.h>
+
 #include "bench/experiments/training.h"
 #include "kernels/ref/optimizers.h"
 
@@ -24,114 +25,78 @@ typedef struct State {
     int64_t step;
 } State;
 
-static EngProblem problem_of(const EngPoint *point)
+static void problem_of(const EngPoint *point, const EngTouched *touched, EngProblem *problem)
 {
-    return (EngProblem){.op = ENG_OP_ADAMW,
-                        .threads = (int)eng_point_int(point, "threads"),
-                        .u.adamw = {.n = eng_point_int(point, "params"),
-                                    .beta1 = 0.9f,
-                                    .beta2 = 0.95f,
-                                    .eps = 1e-20f,
-                                    .decay = 0.1f}};
+    (void)touched;
+    *problem = (EngProblem){.op = ENG_OP_ADAMW,
+                            .threads = (int)eng_point_int(point, "threads"),
+                            .u.adamw = {.n = eng_point_int(point, "params"),
+                                        .beta1 = 0.9f,
+                                        .beta2 = 0.95f,
+                                        .eps = 1e-20f,
+                                        .decay = 0.1f}};
 }
 
-static EngStatus check(const EngPoint *point, EngErr *why)
+static double estimate_ns(const EngProblem *problem, const EngTouched *touched)
 {
-    EngProblem problem = problem_of(point);
-    return eng_training_check(point, &problem, why);
+    (void)touched;
+    return EST_NS_PER_WEIGHT * (double)problem->u.adamw.n;
 }
 
-static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
+static void arrays(const EngProblem *problem, const EngTouched *touched, size_t windows,
+                   EngTrainingArray *list)
 {
-    (void)err;
-    *need = (EngNeed){.private_bytes = sizeof(float) * 4 * (size_t)eng_point_int(point, "params")};
-    return ENG_OK;
+    (void)touched;
+    const EngTrainingArray all[] = {
+        {offsetof(State, w), (size_t)problem->u.adamw.n, 1, 0, 0.1, 0},
+        {offsetof(State, grad), (size_t)problem->u.adamw.n, windows, 0, 1e-3, 0},
+        {offsetof(State, m), (size_t)problem->u.adamw.n, 1, 0, 0, 0},
+        {offsetof(State, v), (size_t)problem->u.adamw.n, 1, 0, 0, 0},
+    };
+    memcpy(list, all, sizeof all);
 }
 
-static double estimate_ns(const EngPoint *point)
-{
-    return EST_NS_PER_WEIGHT * (double)eng_point_int(point, "params") /
-           (double)eng_point_int(point, "threads");
-}
-
-static void teardown(void *opaque)
+static void args_of(void *opaque, size_t window, EngArgs *args)
 {
     State *state = opaque;
-    if (!state) return;
-    eng_training_close(&state->training);
-    eng_free(state);
+    (void)window;
+    args->u.adamw = (EngAdamWArgs){state->w, state->grad, state->m, state->v, RATE, ++state->step};
 }
 
-static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out, EngErr *err)
+static EngStatus expect(void *opaque, const EngProblem *problem, const EngArgs *args,
+                        EngOracle *oracle, EngErr *err)
 {
-    State *state;
-    EngProblem problem = problem_of(point);
-    size_t n = (size_t)problem.u.adamw.n;
-    EngStatus status = eng_alloc_or((void **)&state, 1, sizeof *state, "optimizer", err);
+    const State *state = opaque;
+    EngAdamWProblem few = problem->u.adamw;
+    if (few.n > CHECKED) few.n = CHECKED;
+    size_t n = (size_t)few.n;
+    double *w = eng_widened(oracle, state->w, n), *grad = eng_widened(oracle, state->grad, n);
+    double *m = eng_widened(oracle, state->m, n), *v = eng_widened(oracle, state->v, n);
+    double *errors = eng_doubles(oracle, n);
+    EngStatus status = eng_oracle_status(oracle, err);
     if (status) return status;
-    EngTraining *t = &state->training;
-    t->seed = bench->seed;
-    status = eng_training_array(t, n, 1, 0, 0.1, &state->w, err);
-    if (!status) status = eng_training_array(t, n, 1, 0, 1e-3, &state->grad, err);
-    if (!status) status = eng_training_array(t, n, 1, 0, 0, &state->m, err);
-    if (!status) status = eng_training_array(t, n, 1, 0, 0, &state->v, err);
-    if (!status) status = eng_training_open(t, point, &problem, 1, err);
-    if (status)
-        teardown(state);
-    else
-        *out = state;
-    return status;
-}
-
-static EngArgs args_of(State *state)
-{
-    EngArgs args;
-    args.u.adamw = (EngAdamWArgs){state->w, state->grad, state->m, state->v, RATE, ++state->step};
-    return args;
-}
-
-static EngStatus run(void *opaque, EngErr *err)
-{
-    State *state = opaque;
-    EngArgs args = args_of(state);
-    return eng_runner_run(&state->training.runner, &args, err);
-}
-
-/* A step from the state that earlier ones left. */
-static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
-{
-    State *state = opaque;
-    EngTraining *t = &state->training;
-    EngCheck sum = {0};
-    EngDoubles d = {0};
-    EngProblem few = t->runner.problem;
-    EngArgs args = args_of(state);
-    if (few.u.adamw.n > CHECKED) few.u.adamw.n = CHECKED;
-    size_t n = (size_t)few.u.adamw.n;
-    double *w = eng_widened(&d, state->w, n), *grad = eng_widened(&d, state->grad, n);
-    double *m = eng_widened(&d, state->m, n), *v = eng_widened(&d, state->v, n);
-    double *errors = eng_doubles(&d, n);
-    EngStatus status = eng_doubles_status(&d, err);
-    if (!status) status = eng_runner_run(&t->runner, &args, err);
-    if (eng_kernel_unchecked(t->runner.kernel)) {
-        eng_residual_of_roof(residual);
-    } else if (!status) {
-        eng_ref_adamw(&few.u.adamw, w, grad, m, v, RATE, state->step, errors);
-        eng_training_compare(&sum, state->w, w, errors, n);
-        sum.n_outputs = t->runner.problem.u.adamw.n;
-        eng_residual_of_check(&sum, "rel", residual);
-    }
-    eng_doubles_free(&d);
-    return status;
+    eng_ref_adamw(&few, w, grad, m, v, RATE, args->u.adamw.step, errors);
+    eng_oracle_pair(oracle, state->w, w, errors, n);
+    oracle->n_outputs = problem->u.adamw.n;
+    return ENG_OK;
 }
 
 static void observe(void *opaque, const EngTiming *timing, double *values)
 {
-    const State *state = opaque;
-    eng_training_observe(&state->training, timing, (double)state->training.runner.problem.u.adamw.n,
-                         values);
+    (void)opaque, (void)timing;
     values[ENG_TRAINING_N_METRICS] = 2 * sizeof(float);
 }
+
+static const EngTrainingKind g_kind = {
+    .state_bytes = sizeof(State),
+    .problem = problem_of,
+    .estimate_ns = estimate_ns,
+    .arrays = arrays,
+    .args = args_of,
+    .expect = expect,
+    .per = "params",
+    .observe = observe,
+};
 
 const EngExperiment eng_experiment_adamw = {
     .name = "adamw",
@@ -141,13 +106,5 @@ const EngExperiment eng_experiment_adamw = {
     .metrics = g_metrics,
     .n_metrics = sizeof g_metrics / sizeof *g_metrics,
     .op = ENG_OP_ADAMW,
-    .tunables = eng_tunable_placement,
-    .check = check,
-    .need = need,
-    .estimate_ns = estimate_ns,
-    .setup = setup,
-    .run = run,
-    .verify = verify,
-    .observe = observe,
-    .teardown = teardown,
+    ENG_TRAINING_LIFE(&g_kind),
 };

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/rng.h"
 #include "bench/experiments/training.h"
 #include "kernels/ref/back_project.h"
@@ -30,12 +29,12 @@ static const EngMetricDef g_metrics[] = {ENG_TRAINING_METRICS("token")};
 typedef struct State {
     EngTraining training;
     float *x, *w, *d_out, *d_x, *d_w, *d_bias;
-    uint64_t seed;
 } State;
 
-static EngProblem problem_of(const EngPoint *point)
+static void problem_of(const EngPoint *point, const EngTouched *touched, EngProblem *problem)
 {
-    return (EngProblem){
+    (void)touched;
+    *problem = (EngProblem){
         .op = ENG_OP_BACK_PROJECT,
         .threads = (int)eng_point_int(point, "threads"),
         .u.back_project = {.tokens = eng_point_int(point, "tokens"),
@@ -44,89 +43,63 @@ static EngProblem problem_of(const EngPoint *point)
                            .type = (EngDtype)eng_dtype_parse(eng_point_word(point, "type"))}};
 }
 
-static EngStatus check(const EngPoint *point, EngErr *why)
+static double estimate_ns(const EngProblem *problem, const EngTouched *touched)
 {
-    EngProblem problem = problem_of(point);
-    return eng_training_check(point, &problem, why);
+    const EngBackProjectProblem *p = &problem->u.back_project;
+    (void)touched;
+    return 4 * (double)p->tokens * p->n * p->k / EST_FLOPS_PER_NS;
 }
 
-static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
+static void arrays(const EngProblem *problem, const EngTouched *touched, size_t windows,
+                   EngTrainingArray *list)
 {
-    EngProblem problem = problem_of(point);
-    const EngBackProjectProblem *p = &problem.u.back_project;
+    const EngBackProjectProblem *p = &problem->u.back_project;
+    size_t m = windows * (size_t)p->tokens, n = (size_t)p->n, k = (size_t)p->k;
+    (void)touched;
+    const EngTrainingArray all[] = {
+        {offsetof(State, x), m, k, 0, 1, 0},     {offsetof(State, w), n, k, 0, 0.1, 0},
+        {offsetof(State, d_out), m, n, 0, 1, 0}, {offsetof(State, d_x), m, k, 0, 0, 0},
+        {offsetof(State, d_w), n, k, 0, 0, 0},   {offsetof(State, d_bias), 1, n, 0, 0, 0},
+    };
+    memcpy(list, all, sizeof all);
+}
+
+/* The operands again, in bf16 or as the products want them. */
+static size_t scratch(const EngProblem *problem)
+{
+    const EngBackProjectProblem *p = &problem->u.back_project;
     size_t m = (size_t)p->tokens, n = (size_t)p->n, k = (size_t)p->k;
-    (void)err;
-    *need = (EngNeed){.private_bytes = sizeof(float) * (4 * m * k + 3 * n * k + 2 * m * n)};
+    return sizeof(float) * (2 * m * k + n * k + m * n);
+}
+
+static void args_of(void *opaque, size_t window, EngArgs *args)
+{
+    const State *state = opaque;
+    (void)window;
+    args->u.back_project = (EngBackProjectArgs){state->x,   state->w,   state->d_out,
+                                                state->d_x, state->d_w, state->d_bias};
+}
+
+static EngStatus expect(void *opaque, const EngProblem *problem, const EngArgs *args,
+                        EngOracle *oracle, EngErr *err)
+{
+    const State *state = opaque;
+    const EngBackProjectProblem *p = &problem->u.back_project;
+    (void)args, (void)oracle, (void)err;
+    memset(state->d_w, 0, (size_t)p->n * (size_t)p->k * sizeof(float));
+    memset(state->d_bias, 0, (size_t)p->n * sizeof(float));
     return ENG_OK;
 }
 
-static double estimate_ns(const EngPoint *point)
+static EngStatus compare(void *opaque, const EngProblem *problem, const EngArgs *all,
+                         EngOracle *oracle, EngErr *err)
 {
-    EngProblem problem = problem_of(point);
-    const EngBackProjectProblem *p = &problem.u.back_project;
-    return 4 * (double)p->tokens * p->n * p->k / EST_FLOPS_PER_NS / problem.threads;
-}
-
-static void teardown(void *opaque)
-{
-    State *state = opaque;
-    if (!state) return;
-    eng_training_close(&state->training);
-    eng_free(state);
-}
-
-static EngStatus make_arrays(State *state, const EngBackProjectProblem *p, EngErr *err)
-{
-    size_t m = (size_t)p->tokens, n = (size_t)p->n, k = (size_t)p->k;
-    struct {
-        float **at;
-        size_t n, each;
-        double deviation;
-    } wanted[] = {{&state->x, m, k, 1},   {&state->w, n, k, 0.1}, {&state->d_out, m, n, 1},
-                  {&state->d_x, m, k, 0}, {&state->d_w, n, k, 0}, {&state->d_bias, 1, n, 0}};
-    EngStatus status = ENG_OK;
-    for (size_t i = 0; !status && i < sizeof wanted / sizeof *wanted; i++)
-        status = eng_training_array(&state->training, wanted[i].n, wanted[i].each, 0,
-                                    wanted[i].deviation, wanted[i].at, err);
-    return status;
-}
-
-static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out, EngErr *err)
-{
-    State *state;
-    EngProblem problem = problem_of(point);
-    EngStatus status = eng_alloc_or((void **)&state, 1, sizeof *state, "projection", err);
-    if (status) return status;
-    state->seed = state->training.seed = bench->seed;
-    status = make_arrays(state, &problem.u.back_project, err);
-    if (!status) status = eng_training_open(&state->training, point, &problem, 1, err);
-    if (status)
-        teardown(state);
-    else
-        *out = state;
-    return status;
-}
-
-static EngArgs args_of(const State *state)
-{
-    EngArgs args;
-    args.u.back_project = (EngBackProjectArgs){state->x,   state->w,   state->d_out,
-                                               state->d_x, state->d_w, state->d_bias};
-    return args;
-}
-
-static EngStatus run(void *opaque, EngErr *err)
-{
-    State *state = opaque;
-    EngArgs args = args_of(state);
-    return eng_runner_run(&state->training.runner, &args, err);
-}
-
-static void compare(const State *state, const EngBackProjectArgs *args, EngCheck *check)
-{
-    const EngBackProjectProblem *p = &state->training.runner.problem.u.back_project;
+    const State *state = opaque;
+    const EngBackProjectProblem *p = &problem->u.back_project;
+    const EngBackProjectArgs *args = &all->u.back_project;
     EngRng rng;
-    eng_rng_seed(&rng, state->seed);
+    (void)err;
+    eng_rng_seed(&rng, state->training.seed);
     for (int i = 0; i < CHECKED; i++) {
         double value[3], size[3], error[3];
         int64_t t = (int64_t)eng_rng_below(&rng, (uint64_t)p->tokens);
@@ -140,31 +113,23 @@ static void compare(const State *state, const EngBackProjectArgs *args, EngCheck
         eng_ref_back_project_bias(p, args, out, &value[2], &size[2]);
         for (int j = 0; j < 3; j++)
             error[j] = eng_limit_sum(ENG_F32, value[j], terms[j] + 1, size[j]).pass;
-        eng_training_compare(check, got, value, error, 3);
+        eng_oracle_compare(oracle, got, value, error, 3);
     }
-    check->n_outputs = p->tokens * p->k + (int64_t)p->n * p->k + p->n;
+    oracle->n_outputs = p->tokens * p->k + (int64_t)p->n * p->k + p->n;
+    return ENG_OK;
 }
 
-static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
-{
-    State *state = opaque;
-    EngCheck sum = {0};
-    EngArgs args = args_of(state);
-    const EngBackProjectProblem *p = &state->training.runner.problem.u.back_project;
-    memset(state->d_w, 0, (size_t)p->n * (size_t)p->k * sizeof(float));
-    memset(state->d_bias, 0, (size_t)p->n * sizeof(float));
-    EngStatus status = eng_runner_run(&state->training.runner, &args, err);
-    if (!status) compare(state, &args.u.back_project, &sum);
-    eng_residual_of_check(&sum, "rel", residual);
-    return status;
-}
-
-static void observe(void *opaque, const EngTiming *timing, double *values)
-{
-    const State *state = opaque;
-    eng_training_observe(&state->training, timing,
-                         (double)state->training.runner.problem.u.back_project.tokens, values);
-}
+static const EngTrainingKind g_kind = {
+    .state_bytes = sizeof(State),
+    .problem = problem_of,
+    .estimate_ns = estimate_ns,
+    .arrays = arrays,
+    .scratch = scratch,
+    .args = args_of,
+    .expect = expect,
+    .compare = compare,
+    .per = "tokens",
+};
 
 const EngExperiment eng_experiment_back_project = {
     .name = "back_project",
@@ -174,13 +139,5 @@ const EngExperiment eng_experiment_back_project = {
     .metrics = g_metrics,
     .n_metrics = sizeof g_metrics / sizeof *g_metrics,
     .op = ENG_OP_BACK_PROJECT,
-    .tunables = eng_tunable_placement,
-    .check = check,
-    .need = need,
-    .estimate_ns = estimate_ns,
-    .setup = setup,
-    .run = run,
-    .verify = verify,
-    .observe = observe,
-    .teardown = teardown,
+    ENG_TRAINING_LIFE(&g_kind),
 };

@@ -2,7 +2,8 @@
  * AdamW? Weights and gradients are synthetic. */
 #include "bench/experiments/experiments.h"
 
-#include "base/mem.h"
+#include <string.h>
+
 #include "bench/experiments/training.h"
 #include "kernels/ref/optimizers.h"
 
@@ -26,23 +27,18 @@ typedef struct State {
     float *w, *grad, *buffer;
 } State;
 
-static EngProblem problem_of(const EngPoint *point)
+static void problem_of(const EngPoint *point, const EngTouched *touched, EngProblem *problem)
 {
-    return (EngProblem){.op = ENG_OP_MUON,
-                        .threads = (int)eng_point_int(point, "threads"),
-                        .u.muon = {.count = eng_point_int(point, "count"),
-                                   .rows = (int)eng_point_int(point, "rows"),
-                                   .cols = (int)eng_point_int(point, "cols"),
-                                   .momentum = 0.95f,
-                                   .decay = 0.1f,
-                                   .rms = 0.18f,
-                                   .ns_steps = (int)eng_point_int(point, "ns_steps")}};
-}
-
-static EngStatus check(const EngPoint *point, EngErr *why)
-{
-    EngProblem problem = problem_of(point);
-    return eng_training_check(point, &problem, why);
+    (void)touched;
+    *problem = (EngProblem){.op = ENG_OP_MUON,
+                            .threads = (int)eng_point_int(point, "threads"),
+                            .u.muon = {.count = eng_point_int(point, "count"),
+                                       .rows = (int)eng_point_int(point, "rows"),
+                                       .cols = (int)eng_point_int(point, "cols"),
+                                       .momentum = 0.95f,
+                                       .decay = 0.1f,
+                                       .rms = 0.18f,
+                                       .ns_steps = (int)eng_point_int(point, "ns_steps")}};
 }
 
 static size_t params_of(const EngMuonProblem *p)
@@ -50,99 +46,94 @@ static size_t params_of(const EngMuonProblem *p)
     return (size_t)p->count * (size_t)p->rows * (size_t)p->cols;
 }
 
-static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
+static double estimate_ns(const EngProblem *problem, const EngTouched *touched)
 {
-    EngProblem problem = problem_of(point);
-    (void)err;
-    *need = (EngNeed){.private_bytes = sizeof(float) * 5 * params_of(&problem.u.muon)};
-    return ENG_OK;
-}
-
-static double estimate_ns(const EngPoint *point)
-{
-    EngProblem problem = problem_of(point);
-    const EngMuonProblem *p = &problem.u.muon;
+    const EngMuonProblem *p = &problem->u.muon;
     double side = p->rows < p->cols ? p->rows : p->cols;
-    return (double)params_of(p) * 6 * side * (p->ns_steps + 1) / EST_FLOPS_PER_NS / problem.threads;
+    (void)touched;
+    return (double)params_of(p) * 6 * side * (p->ns_steps + 1) / EST_FLOPS_PER_NS;
 }
 
-static void teardown(void *opaque)
+static void arrays(const EngProblem *problem, const EngTouched *touched, size_t windows,
+                   EngTrainingArray *list)
 {
-    State *state = opaque;
-    if (!state) return;
-    eng_training_close(&state->training);
-    eng_free(state);
+    size_t n = params_of(&problem->u.muon);
+    (void)touched;
+    const EngTrainingArray all[] = {
+        {offsetof(State, w), n, 1, 0, 0.1, 0},
+        {offsetof(State, grad), n, windows, 0, 1e-3, 0},
+        {offsetof(State, buffer), n, 1, 0, 0, 0},
+    };
+    memcpy(list, all, sizeof all);
 }
 
-static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out, EngErr *err)
+static size_t scratch(const EngProblem *problem)
 {
-    State *state;
-    EngProblem problem = problem_of(point);
-    size_t n = params_of(&problem.u.muon);
-    EngStatus status = eng_alloc_or((void **)&state, 1, sizeof *state, "optimizer", err);
-    if (status) return status;
-    EngTraining *t = &state->training;
-    t->seed = bench->seed;
-    status = eng_training_array(t, n, 1, 0, 0.1, &state->w, err);
-    if (!status) status = eng_training_array(t, n, 1, 0, 1e-3, &state->grad, err);
-    if (!status) status = eng_training_array(t, n, 1, 0, 0, &state->buffer, err);
-    if (!status) status = eng_training_open(t, point, &problem, 1, err);
-    if (status)
-        teardown(state);
-    else
-        *out = state;
-    return status;
+    return 2 * sizeof(float) * params_of(&problem->u.muon);
 }
 
-static EngStatus run(void *opaque, EngErr *err)
+static void args_of(void *opaque, size_t window, EngArgs *args)
 {
-    State *state = opaque;
-    EngArgs args;
-    args.u.muon = (EngMuonArgs){state->w, state->grad, state->buffer, RATE};
-    return eng_runner_run(&state->training.runner, &args, err);
+    const State *state = opaque;
+    (void)window;
+    args->u.muon = (EngMuonArgs){state->w, state->grad, state->buffer, RATE};
 }
 
 /* The first matrix; of large ones a smaller one made of the same numbers, since the oracle's
  * products are slow. */
-static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
+static bool few(void *opaque, EngProblem *problem, EngArgs *args)
 {
-    State *state = opaque;
-    EngTraining *t = &state->training;
-    EngCheck sum = {0};
-    EngDoubles d = {0};
-    EngRunner few = {0};
-    EngProblem problem = t->runner.problem;
-    EngMuonProblem *p = &problem.u.muon;
-    EngArgs args;
+    EngMuonProblem *p = &problem->u.muon;
+    size_t before = params_of(p);
+    (void)opaque, (void)args;
     p->count = 1;
     while ((int64_t)p->rows * p->cols > CHECKED_VALUES) {
         int *longer = p->rows > p->cols ? &p->rows : &p->cols;
         *longer = (*longer + 1) / 2;
     }
-    size_t n = params_of(p);
-    double *w = eng_widened(&d, state->w, n), *grad = eng_widened(&d, state->grad, n);
-    double *buffer = eng_widened(&d, state->buffer, n), *errors = eng_doubles(&d, n);
-    EngStatus status = eng_doubles_status(&d, err);
-    args.u.muon = (EngMuonArgs){state->w, state->grad, state->buffer, RATE};
-    if (!status) status = eng_runner_open(&few, t->runner.kernel, &problem, err);
-    if (!status) status = eng_runner_run(&few, &args, err);
-    if (!status && !eng_ref_muon(p, w, grad, buffer, RATE, errors))
-        status = ENG_FAIL(err, ENG_NO_MEMORY, "no memory for the oracle");
-    if (!status) eng_training_compare(&sum, state->w, w, errors, n);
-    sum.n_outputs = (int64_t)params_of(&t->runner.problem.u.muon);
-    eng_residual_of_check(&sum, "rel", residual);
-    eng_runner_close(&few);
-    eng_doubles_free(&d);
-    return status;
+    return params_of(p) < before;
+}
+
+static EngStatus expect(void *opaque, const EngProblem *problem, const EngArgs *args,
+                        EngOracle *oracle, EngErr *err)
+{
+    const State *state = opaque;
+    const EngMuonArgs *a = &args->u.muon;
+    size_t n = params_of(&problem->u.muon);
+    double *w = eng_widened(oracle, a->w, n), *grad = eng_widened(oracle, a->grad, n);
+    double *buffer = eng_widened(oracle, a->buffer, n), *errors = eng_doubles(oracle, n);
+    EngStatus status = eng_oracle_status(oracle, err);
+    if (status) return status;
+    if (!eng_ref_muon(&problem->u.muon, w, grad, buffer, RATE, errors)) oracle->failed = true;
+    eng_oracle_pair(oracle, a->w, w, errors, n);
+    oracle->n_outputs = (int64_t)params_of(&state->training.runner.problem.u.muon);
+    return ENG_OK;
+}
+
+static double count(void *opaque)
+{
+    const State *state = opaque;
+    return (double)params_of(&state->training.runner.problem.u.muon);
 }
 
 static void observe(void *opaque, const EngTiming *timing, double *values)
 {
-    const State *state = opaque;
-    eng_training_observe(&state->training, timing,
-                         (double)params_of(&state->training.runner.problem.u.muon), values);
+    (void)opaque, (void)timing;
     values[ENG_TRAINING_N_METRICS] = sizeof(float);
 }
+
+static const EngTrainingKind g_kind = {
+    .state_bytes = sizeof(State),
+    .problem = problem_of,
+    .estimate_ns = estimate_ns,
+    .arrays = arrays,
+    .scratch = scratch,
+    .args = args_of,
+    .few = few,
+    .expect = expect,
+    .count = count,
+    .observe = observe,
+};
 
 const EngExperiment eng_experiment_muon = {
     .name = "muon",
@@ -152,13 +143,5 @@ const EngExperiment eng_experiment_muon = {
     .metrics = g_metrics,
     .n_metrics = sizeof g_metrics / sizeof *g_metrics,
     .op = ENG_OP_MUON,
-    .tunables = eng_tunable_placement,
-    .check = check,
-    .need = need,
-    .estimate_ns = estimate_ns,
-    .setup = setup,
-    .run = run,
-    .verify = verify,
-    .observe = observe,
-    .teardown = teardown,
+    ENG_TRAINING_LIFE(&g_kind),
 };

@@ -6,8 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "bench/experiments/touched.h"
 #include "bench/experiments/training.h"
 #include "kernels/ref/sinkhorn.h"
 
@@ -47,93 +45,62 @@ static const EngMetricDef g_metrics[] = {
 
 typedef struct State {
     EngTraining training;
-    EngTouched touched;
     float *w, *grad, *momentum, *norms;
     int32_t *row_steps;
     int64_t step;
     int64_t bounds[ENG_MAX_COLUMNS + 1]; /* rows before each head */
+    double *want, *errors, *ratios;      /* of the oracle, while it lives */
+    double live;                         /* rows */
 } State;
 
-static EngProblem problem_of(const EngPoint *point, const EngShape *shape, int64_t table_rows)
+static void problem_of(const EngPoint *point, const EngTouched *touched, EngProblem *problem)
 {
-    int64_t read = shape->tokens * shape->columns;
-    return (EngProblem){.op = ENG_OP_SINKHORN,
-                        .threads = shape->threads,
-                        .u.sinkhorn = {.rows = table_rows,
-                                       .row_dims = shape->row_dims,
-                                       .max_touched = read < table_rows ? read : table_rows,
-                                       .beta = 0.95f,
-                                       .gamma = 0.18f,
-                                       .tau = 1e-3f,
-                                       .eps = 1e-20f,
-                                       .balance = (int)eng_point_int(point, "balance"),
-                                       .n_groups = 1}};
+    int64_t rows = touched->table_rows, read = touched->per_window;
+    *problem = (EngProblem){.op = ENG_OP_SINKHORN,
+                            .threads = touched->shape.threads,
+                            .u.sinkhorn = {.rows = rows,
+                                           .row_dims = touched->shape.row_dims,
+                                           .max_touched = read < rows ? read : rows,
+                                           .beta = 0.95f,
+                                           .gamma = 0.18f,
+                                           .tau = 1e-3f,
+                                           .eps = 1e-20f,
+                                           .balance = (int)eng_point_int(point, "balance"),
+                                           .n_groups = 1}};
 }
 
-static EngStatus check(const EngPoint *point, EngErr *why)
+static double estimate_ns(const EngProblem *problem, const EngTouched *touched)
 {
-    EngShape shape;
-    int64_t table_rows;
-    EngStatus status = eng_touched_shape(point, &shape, &table_rows, why);
-    if (status) return status;
-    EngProblem problem = problem_of(point, &shape, table_rows);
-    return eng_training_check(point, &problem, why);
+    return EST_NS_PER_WEIGHT * (double)touched->table_rows * problem->u.sinkhorn.row_dims;
 }
 
-static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
+static void arrays(const EngProblem *problem, const EngTouched *touched, size_t windows,
+                   EngTrainingArray *list)
 {
-    EngShape shape;
-    int64_t table_rows;
-    EngStatus status = eng_touched_shape(point, &shape, &table_rows, err);
-    if (status) return status;
-    size_t dims = (size_t)shape.row_dims;
-    eng_touched_need(point, &shape, WINDOWS, need);
-    /* Weights, momentum and scales; the oracle's weights, gradients, momentum, step and errors. */
-    need->private_bytes += (size_t)table_rows * (2 * sizeof(float) * dims + SCALE_BYTES) +
-                           5 * sizeof(double) * CHECKED_ROWS * dims +
-                           2 * sizeof(float) * (size_t)shape.tokens * (size_t)shape.k;
-    return ENG_OK;
+    const EngSinkhornProblem *p = &problem->u.sinkhorn;
+    size_t rows = (size_t)p->rows, dims = (size_t)p->row_dims;
+    (void)touched, (void)windows;
+    const EngTrainingArray all[] = {
+        {offsetof(State, w), rows, dims, 0, 0.1, 0},
+        {offsetof(State, momentum), rows, dims, 0, 1e-3, 0},
+        {offsetof(State, norms), rows, 1, 0, 0, 0},
+        {offsetof(State, grad), (size_t)p->max_touched, dims, 0, 1e-3, 0},
+        {offsetof(State, row_steps), rows, 1, 0, 0, sizeof(int32_t)},
+    };
+    memcpy(list, all, sizeof all);
 }
 
-static double estimate_ns(const EngPoint *point)
+/* Scales; the oracle's weights, gradients, momentum, step and errors. */
+static size_t scratch(const EngProblem *problem)
 {
-    EngShape shape;
-    int64_t table_rows;
-    if (eng_touched_shape(point, &shape, &table_rows, NULL)) return 0;
-    return EST_NS_PER_WEIGHT * (double)table_rows * shape.row_dims / shape.threads;
-}
-
-static void teardown(void *opaque)
-{
-    State *state = opaque;
-    if (!state) return;
-    eng_training_close(&state->training);
-    eng_touched_destroy(&state->touched);
-    eng_free(state->row_steps);
-    eng_free(state);
-}
-
-static EngStatus make_arrays(State *state, EngErr *err)
-{
-    EngTraining *t = &state->training;
-    size_t rows = (size_t)state->touched.table_rows;
-    size_t dims = (size_t)state->touched.shape.row_dims;
-    EngStatus status = eng_training_array(t, rows, dims, 0, 0.1, &state->w, err);
-    if (!status) status = eng_training_array(t, rows, dims, 0, 1e-3, &state->momentum, err);
-    if (!status) status = eng_training_array(t, rows, 1, 0, 0, &state->norms, err);
-    if (!status)
-        status =
-            eng_training_array(t, (size_t)state->touched.largest, dims, 0, 1e-3, &state->grad, err);
-    if (!status)
-        status = eng_alloc_or((void **)&state->row_steps, rows, sizeof *state->row_steps,
-                              "steps of rows", err);
-    return status;
+    const EngSinkhornProblem *p = &problem->u.sinkhorn;
+    return (size_t)p->rows * SCALE_BYTES + 5 * sizeof(double) * CHECKED_ROWS * (size_t)p->row_dims;
 }
 
 /* As if step w + 1 had touched window w's rows and left them this momentum. */
 static void make_history(State *state)
 {
-    const EngTouched *touched = &state->touched;
+    const EngTouched *touched = &state->training.touched;
     size_t dims = (size_t)touched->shape.row_dims;
     for (int64_t w = 0; w < WINDOWS; w++)
         for (int64_t i = 0; i < touched->n[w]; i++)
@@ -152,7 +119,7 @@ static void make_history(State *state)
 
 static void set_groups(State *state, const EngPoint *point, EngSinkhornProblem *p)
 {
-    const EngAddress *address = &state->touched.shape.address;
+    const EngAddress *address = &state->training.touched.shape.address;
     if (strcmp(eng_point_word(point, "group"), "head")) return;
     for (int c = 0; c < address->n_columns; c++) state->bounds[c] = address->offsets[0][c];
     state->bounds[address->n_columns] = p->rows;
@@ -160,176 +127,133 @@ static void set_groups(State *state, const EngPoint *point, EngSinkhornProblem *
     p->n_groups = address->n_columns;
 }
 
-static EngStatus cover(State *state, EngErr *err)
-{
-    EngRunner *runner = &state->training.runner;
-    const EngTouched *touched = &state->touched;
-    EngStatus status = eng_training_cover(&state->training, err);
-    if (!status)
-        status = eng_runner_cover(runner, touched->lists,
-                                  (size_t)(WINDOWS * touched->per_window) * sizeof(int64_t), err);
-    return status ? status
-                  : eng_runner_cover(runner, state->row_steps,
-                                     (size_t)touched->table_rows * sizeof(int32_t), err);
-}
-
-static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out, EngErr *err)
-{
-    State *state;
-    EngStatus status = eng_alloc_or((void **)&state, 1, sizeof *state, "optimizer", err);
-    if (status) return status;
-    state->training.seed = bench->seed;
-    status = eng_touched_create(&state->touched, bench, point, WINDOWS, err);
-    if (!status) status = make_arrays(state, err);
-    if (!status) {
-        EngProblem problem = problem_of(point, &state->touched.shape, state->touched.table_rows);
-        make_history(state);
-        set_groups(state, point, &problem.u.sinkhorn);
-        status = eng_training_open(&state->training, point, &problem, WINDOWS, err);
-        if (!status) status = cover(state, err);
-    }
-    if (status)
-        teardown(state);
-    else
-        *out = state;
-    return status;
-}
-
-static EngArgs args_of(State *state, int64_t window)
-{
-    EngArgs args;
-    const EngTouched *touched = &state->touched;
-    args.u.sinkhorn = (EngSinkhornArgs){.w = state->w,
-                                        .touched = touched->lists + window * touched->per_window,
-                                        .n_touched = touched->n[window],
-                                        .grad = state->grad,
-                                        .momentum = state->momentum,
-                                        .row_norms = state->norms,
-                                        .row_steps = state->row_steps,
-                                        .rate = RATE,
-                                        .step = ++state->step};
-    return args;
-}
-
-static EngStatus run(void *opaque, EngErr *err)
+static EngStatus prepare(void *opaque, const EngPoint *point, EngProblem *problem, EngErr *err)
 {
     State *state = opaque;
-    EngArgs args = args_of(state, eng_training_next(&state->training));
-    return eng_runner_run(&state->training.runner, &args, err);
-}
-
-/* What the oracle takes: all momentum as of the step before, and gradients in a dense table. */
-typedef struct Dense {
-    EngDoubles d;
-    double *w, *grad, *momentum, *errors, *ratios;
-} Dense;
-
-static EngStatus make_dense(const EngSinkhornProblem *p, const EngSinkhornArgs *args, Dense *dense,
-                            EngErr *err)
-{
-    size_t rows = (size_t)p->rows, dims = (size_t)p->row_dims, n = rows * dims;
-    dense->w = eng_widened(&dense->d, args->w, n);
-    dense->momentum = eng_widened(&dense->d, args->momentum, n);
-    dense->grad = eng_doubles(&dense->d, n);
-    dense->errors = eng_doubles(&dense->d, n);
-    dense->ratios = eng_doubles(&dense->d, rows);
-    EngStatus status = eng_doubles_status(&dense->d, err);
-    if (status) return status;
-    for (size_t row = 0; row < rows; row++) {
-        double decayed = pow(p->beta, (double)(args->step - 1 - args->row_steps[row]));
-        for (size_t j = 0; j < dims; j++) dense->momentum[row * dims + j] *= decayed;
-    }
-    for (int64_t i = 0; i < args->n_touched; i++)
-        for (size_t j = 0; j < dims; j++)
-            dense->grad[(size_t)args->touched[i] * dims + j] = args->grad[(size_t)i * dims + j];
+    (void)err;
+    make_history(state);
+    set_groups(state, point, &problem->u.sinkhorn);
     return ENG_OK;
 }
 
-static EngStatus compare(const EngSinkhornProblem *p, const EngSinkhornArgs *args, Dense *dense,
-                         EngCheck *check, EngErr *err)
+static void args_of(void *opaque, size_t window, EngArgs *args)
 {
-    size_t dims = (size_t)p->row_dims;
-    if (!eng_ref_sinkhorn(p, dense->w, dense->grad, dense->momentum, RATE, dense->ratios,
-                          dense->errors))
-        return ENG_FAIL(err, ENG_NO_MEMORY, "no memory for the oracle");
-    for (size_t row = 0; row < (size_t)p->rows; row++)
-        if (fabs(dense->ratios[row] / p->tau - 1) > NEAR)
-            eng_training_compare(check, args->w + row * dims, dense->w + row * dims,
-                                 dense->errors + row * dims, dims);
-    return ENG_OK;
+    State *state = opaque;
+    const EngTouched *touched = &state->training.touched;
+    args->u.sinkhorn =
+        (EngSinkhornArgs){.w = state->w,
+                          .touched = touched->lists + window * (size_t)touched->per_window,
+                          .n_touched = touched->n[window],
+                          .grad = state->grad,
+                          .momentum = state->momentum,
+                          .row_norms = state->norms,
+                          .row_steps = state->row_steps,
+                          .rate = RATE,
+                          .step = ++state->step};
 }
 
 /* The table's first rows as a table of their own: the oracle rewrites it eleven times in doubles.
  */
-static void keep_first(EngSinkhornProblem *p, EngSinkhornArgs *args)
+static bool few(void *opaque, EngProblem *problem, EngArgs *all)
 {
+    EngSinkhornProblem *p = &problem->u.sinkhorn;
+    EngSinkhornArgs *args = &all->u.sinkhorn;
     int64_t n = 0;
-    if (p->rows <= CHECKED_ROWS) return;
+    (void)opaque;
+    if (p->rows <= CHECKED_ROWS) return false;
     p->rows = CHECKED_ROWS;
     p->bounds = NULL;
     p->n_groups = 1;
     while (n < args->n_touched && args->touched[n] < p->rows) n++;
     args->n_touched = n;
     if (p->max_touched > p->rows) p->max_touched = p->rows;
+    return true;
 }
 
-static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
+/* The oracle takes all momentum as of the step before, and gradients in a dense table. */
+static EngStatus expect(void *opaque, const EngProblem *problem, const EngArgs *all,
+                        EngOracle *oracle, EngErr *err)
 {
     State *state = opaque;
-    EngRunner few = {0}, *runner = &state->training.runner;
-    EngCheck sum = {0};
-    Dense dense = {0};
-    EngArgs args = args_of(state, 0);
-    EngProblem problem = runner->problem;
-    EngSinkhornProblem *p = &problem.u.sinkhorn;
-    if (eng_kernel_unchecked(runner->kernel)) {
-        eng_residual_of_roof(residual);
-        return eng_runner_run(runner, &args, err);
+    const EngSinkhornProblem *p = &problem->u.sinkhorn;
+    const EngSinkhornArgs *args = &all->u.sinkhorn;
+    size_t rows = (size_t)p->rows, dims = (size_t)p->row_dims, n = rows * dims;
+    double *w = state->want = eng_widened(oracle, args->w, n), *grad = eng_doubles(oracle, n);
+    double *momentum = eng_widened(oracle, args->momentum, n);
+    double *errors = state->errors = eng_doubles(oracle, n);
+    double *ratios = state->ratios = eng_doubles(oracle, rows);
+    EngStatus status = eng_oracle_status(oracle, err);
+    if (status) return status;
+    for (size_t row = 0; row < rows; row++) {
+        double decayed = pow(p->beta, (double)(args->step - 1 - args->row_steps[row]));
+        for (size_t j = 0; j < dims; j++) momentum[row * dims + j] *= decayed;
     }
-    keep_first(p, &args.u.sinkhorn);
-    EngStatus status = eng_runner_pull(runner, &args, err);
-    if (!status) status = make_dense(p, &args.u.sinkhorn, &dense, err);
-    if (!status && p->rows < runner->problem.u.sinkhorn.rows) {
-        status = eng_runner_open(&few, runner->kernel, &problem, err);
-        runner = &few;
-    }
-    if (!status) status = eng_runner_run(runner, &args, err);
-    if (!status) status = eng_runner_pull(runner, &args, err);
-    if (!status) status = compare(p, &args.u.sinkhorn, &dense, &sum, err);
-    sum.n_outputs = state->training.runner.problem.u.sinkhorn.rows * p->row_dims;
-    if (!status) eng_residual_of_check(&sum, "rel", residual);
-    eng_runner_close(&few);
-    eng_doubles_free(&dense.d);
-    return status;
+    for (int64_t i = 0; i < args->n_touched; i++)
+        for (size_t j = 0; j < dims; j++)
+            grad[(size_t)args->touched[i] * dims + j] = args->grad[(size_t)i * dims + j];
+    if (!eng_ref_sinkhorn(p, w, grad, momentum, RATE, ratios, errors)) oracle->failed = true;
+    return ENG_OK;
+}
+
+static EngStatus compare(void *opaque, const EngProblem *problem, const EngArgs *args,
+                         EngOracle *oracle, EngErr *err)
+{
+    const State *state = opaque;
+    const EngSinkhornProblem *p = &problem->u.sinkhorn;
+    size_t dims = (size_t)p->row_dims;
+    (void)err;
+    for (size_t row = 0; row < (size_t)p->rows; row++)
+        if (fabs(state->ratios[row] / p->tau - 1) > NEAR)
+            eng_oracle_compare(oracle, args->u.sinkhorn.w + row * dims, state->want + row * dims,
+                               state->errors + row * dims, dims);
+    oracle->n_outputs = state->training.touched.table_rows * p->row_dims;
+    return ENG_OK;
 }
 
 /* About the rows that move: they began near the mean (paper.md 7.2). */
-static double live_rows(const State *state)
+static double live_rows(void *opaque)
 {
+    State *state = opaque;
+    EngArgs steps = {.u.sinkhorn.row_steps = state->row_steps};
     int64_t n = 0;
-    for (int64_t row = 0; row < state->touched.table_rows; row++)
+    (void)eng_runner_pull(&state->training.runner, &steps, NULL);
+    for (int64_t row = 0; row < state->training.touched.table_rows; row++)
         n += state->row_steps[row] && state->step - state->row_steps[row] < OLD;
-    return (double)n;
+    state->live = (double)n;
+    return state->live;
 }
 
 static void observe(void *opaque, const EngTiming *timing, double *values)
 {
-    State *state = opaque;
-    const EngTouched *touched = &state->touched;
-    EngArgs steps = {.u.sinkhorn.row_steps = state->row_steps};
-    (void)eng_runner_pull(&state->training.runner, &steps, NULL);
-    double live = live_rows(state);
-    eng_training_observe(&state->training, timing, live, values);
+    const State *state = opaque;
+    const EngTouched *touched = &state->training.touched;
+    (void)timing;
     /* The cost is that of a table all of whose rows are live. */
-    for (int i = 0; i < 7; i++)
-        if (i < 2 || i > 4) values[i] *= live / (double)touched->table_rows;
+    eng_training_scale_cost(values, state->live / (double)touched->table_rows);
     values[ENG_TRAINING_N_METRICS] =
         sizeof(float) +
         (sizeof *state->norms + sizeof *state->row_steps) / (double)touched->shape.row_dims;
     values[ENG_TRAINING_N_METRICS + 1] = touched->mean;
-    values[ENG_TRAINING_N_METRICS + 2] = live;
+    values[ENG_TRAINING_N_METRICS + 2] = state->live;
     values[ENG_TRAINING_N_METRICS + 3] = (double)touched->table_rows;
 }
+
+static const EngTrainingKind g_kind = {
+    .state_bytes = sizeof(State),
+    .touches = true,
+    .windows = WINDOWS,
+    .problem = problem_of,
+    .estimate_ns = estimate_ns,
+    .arrays = arrays,
+    .scratch = scratch,
+    .prepare = prepare,
+    .args = args_of,
+    .few = few,
+    .expect = expect,
+    .compare = compare,
+    .count = live_rows,
+    .observe = observe,
+};
 
 const EngExperiment eng_experiment_sinkhorn = {
     .name = "sinkhorn",
@@ -339,13 +263,5 @@ const EngExperiment eng_experiment_sinkhorn = {
     .metrics = g_metrics,
     .n_metrics = sizeof g_metrics / sizeof *g_metrics,
     .op = ENG_OP_SINKHORN,
-    .tunables = eng_tunable_placement,
-    .check = check,
-    .need = need,
-    .estimate_ns = estimate_ns,
-    .setup = setup,
-    .run = run,
-    .verify = verify,
-    .observe = observe,
-    .teardown = teardown,
+    ENG_TRAINING_LIFE(&g_kind),
 };

@@ -289,7 +289,7 @@ static void fail_each_allocation(const EngPoint *point)
         void *state = NULL;
         EngErr err = {0};
         EngResidual residual = {0};
-        assert_true(n < 200);
+        assert_true(n < 300);
         eng_mem_fail_at(n);
         EngStatus status = experiment->setup(&bench, point, &state, &err);
         if (status) assert_null(state);
@@ -313,7 +313,7 @@ static void test_failing_allocations(void **unused)
 {
     (void)unused;
     for (int e = 0; e < eng_experiments.n; e++) {
-        EngPoint point = point_of(eng_experiments.items[e], TINY, "tokens", "2048", NULL);
+        EngPoint point = point_of(eng_experiments.items[e], TINY, "tokens", "256", NULL);
         fail_each_allocation(&point);
     }
     static const char *const variants[] = {"avx512_fused", "avx512", "onednn_f32"};
