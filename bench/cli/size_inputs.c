@@ -267,6 +267,24 @@ static EngStatus read_scales(EngSize *s, EngErr *err)
     return ENG_OK;
 }
 
+/* What a row costs beyond its bytes: the blocks a memory or link reads, the messages of an adapter.
+ * A tier of which neither is known would look faster than one of which it is. */
+static EngStatus need_requests(const EngTier *tier, EngErr *err)
+{
+    double value;
+    return eng_tier_need(
+        tier, eng_tier_is_adapter(tier) ? ENG_TIER_REQUEST_RATE : ENG_TIER_GRANULE, &value, err);
+}
+
+static EngStatus check_requests(const EngSize *s, EngErr *err)
+{
+    EngStatus status = s->scales ? need_requests(s->scales, err) : ENG_OK;
+    for (int p = 0; p < s->n_paths; p++)
+        for (int i = 0; i < s->paths[p].n && !status; i++)
+            status = need_requests(s->paths[p].tiers[i], err);
+    return status;
+}
+
 /* ---- traffic -----------------------------------------------------------------------------------
  */
 
@@ -611,6 +629,7 @@ EngStatus eng_size_read(EngSize *s, EngErr *err)
     if (!status) status = read_numbers(s, err);
     if (!status) status = read_exchange(s, err);
     if (!status) status = read_scales(s, err);
+    if (!status) status = check_requests(s, err);
     for (int i = 0; !status && i < s->n_paths; i++) describe_basis(s, &s->paths[i]);
     if (!status && !n)
         status = ENG_FAIL(err, ENG_USAGE,

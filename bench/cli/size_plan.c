@@ -134,7 +134,7 @@ static EngStatus cost(const EngSize *s, EngSizeResult *r, EngErr *err)
 bool eng_size_of_host(const EngTier *tier)
 {
     EngPlace place;
-    return !strcmp(tier->name, "nic") ||
+    return eng_tier_is_adapter(tier) ||
            (eng_tier_place(tier, &place) && place != ENG_PLACE_DEVICE);
 }
 
@@ -198,6 +198,7 @@ EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTr
     in.shared = shared_tiers(s, path);
     in.replicas = t->rate ? 1 : most;
     EngStatus status = eng_step_plan(&in, &r->step, err);
+    r->input = in;
     if (status || !t->rate) return status;
     /* A host has as many replicas as the rate takes of it: that they share may make it more. */
     for (in.replicas = 1; !status;) {
@@ -206,6 +207,7 @@ EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTr
         if (status || beside_each_other <= in.replicas) break;
         in.replicas = beside_each_other;
         status = eng_step_plan(&in, &r->step, err);
+        r->input = in;
     }
     r->has_fleet = !status;
     return status ? status : cost(s, r, err);
@@ -473,7 +475,7 @@ EngStatus eng_size_print(const EngSize *s, EngStr *out, EngErr *err)
             status = eng_size_result(s, &s->paths[p], &s->traffic[t], &r, err);
             if (status) break;
             eng_str_printf(out, "\n%s through %s\n", r.traffic->name, r.path->name);
-            eng_step_print(&r.step, out);
+            eng_step_print(&r.input, &r.step, out);
             print_sharding(s, r.traffic, out);
             if (r.has_fleet) print_fleet(&r, out);
             print_verdict(&r, &ledger, out);

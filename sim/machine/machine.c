@@ -77,6 +77,11 @@ bool eng_tier_place(const EngTier *tier, EngPlace *place)
     return false;
 }
 
+bool eng_tier_is_adapter(const EngTier *tier)
+{
+    return !strcmp(tier->name, "nic") || !strcmp(tier->name, "rdma");
+}
+
 static int field_of(const char *name)
 {
     for (int f = 0; f < ENG_TIER_FIELD_COUNT; f++)

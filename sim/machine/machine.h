@@ -84,6 +84,8 @@ typedef enum EngPlace {
     ENG_PLACE_COUNT
 } EngPlace;
 bool eng_tier_place(const EngTier *tier, EngPlace *place);
+/* "nic" and "rdma": sends as many bytes as it is asked for, but only so many messages. */
+bool eng_tier_is_adapter(const EngTier *tier);
 
 /* What its value counts: "B", "B/s", "s", "/s", or "" for plain numbers. */
 const char *eng_tier_field_unit(EngTierField field);

@@ -69,11 +69,15 @@ grep -q 'without: .*dram' out.txt && fail "memory with a price is called unprice
 "$engram" size $drive --machine=epyc-9005 --assume=dram.efficiency=50% --scales=dram $step >out.txt 2>err.txt || fail "scales: $(cat err.txt)"
 says 'scales: all of them in dram' 'layer 1: NOT hidden: fetch 1308.8 us' '^host  *3.072 GB .*table scales (layer 14), pinned' \
     '^drive  *196.614 GB .*in all' '    dram: 3072 requests' 'rests on: .*dram.bandwidth'
-"$engram" size --machine=rdma-400g --machine=epyc-9005 --path=dram,nic --assume=dram.efficiency=50% --assume=nic.latency=3us $step >out.txt 2>err.txt ||
-    fail "an adapter: $(cat err.txt)"
-says 'nic: no granule is known, no byte more than asked for'
+# An adapter beside one that a machine has: 3072 rows are two reads each, values and scales, at 45 M/s and 3 us.
+"$engram" size --machine=rdma-400g --machine=h200 --machine=epyc-9005 --path=dram,rdma --assume=dram.efficiency=50% --assume=rdma.latency=3us $step \
+    >out.txt 2>err.txt || fail "an adapter: $(cat err.txt)"
+says 'rdma: no granule is known, no byte more than asked for' '    rdma: 6144 requests, .* request rate 136.533 us (binds)'
+"$engram" size --machine=h200 --machine=epyc-9005 --path=dram,nic --assume=dram.efficiency=50% --assume=nic.latency=3us --assume=nic.efficiency=90% $step \
+    >out.txt 2>err.txt || fail "a machine's adapter: $(cat err.txt)"
+says '    nic: 6144 requests, .* request rate 136.533 us (binds)'
 # A shared memory holds what the device would.
-"$engram" size --machine=gb10 --path=dram --assume=dram.latency=300ns --assume=dram.efficiency=60% \
+"$engram" size --machine=gb10 --path=dram --assume=dram.latency=300ns --assume=dram.efficiency=60% --assume=dram.granule=64B \
     ${step/shards=1/shards=4} --ranks=4 >out.txt 2>err.txt || fail "gb10: exit $?: $(cat err.txt)"
 says '^host .*routed experts' 'through dram: does not fit'
 
@@ -87,6 +91,9 @@ expect() # exit code, words on stderr, options
     [ -s out.txt ] && fail "size $3: printed a plan"
 }
 expect 1 'dram.efficiency=50%' "$host"
+# What is not known of one machine does not make it faster than another.
+expect 1 'no source gives the granule of tier pcie; assume one, such as pcie.granule=128B' "${host/h200/mi300x} $assume"
+expect 1 'no source gives the request_rate of tier nic' "--machine=gb10 --path=dram,nic --assume=dram.granule=64B $step"
 expect 1 'did you mean "h200"' "--machine=h20 --path=hbm $step"
 expect 1 'machine is needed' "--path=hbm $step"
 expect 1 'path is needed' "--machine=h200 $step"
@@ -166,10 +173,10 @@ expect 1 'nothing lies there' "$host $assume --scales=pcie"
 expect 1 'rows of engram-demo have none' "$host $assume --model=engram-demo --scales=hbm"
 expect 6 'no such file or model' "$host $assume --weights=none.json"
 sed 's/"source": "[^"]*"/"source": ""/' "$source/sim/machine/presets/rdma-400g.json" >bare.json
-expect 6 'bandwidth: has no source' "--machine=./bare.json --path=nic $step"
+expect 6 'bandwidth: has no source' "--machine=./bare.json --path=rdma $step"
 sed 's/"value": 45, "unit": "M\/s"/"value": 4500000, "unit": "M\/s"/; s/"request_rate"/"granule": {"value": 64, "unit": "B", "kind": "spec", "date": "2026-01-01", "source": "x"}, "request_rate"/' \
     "$source/sim/machine/presets/rdma-400g.json" >fast.json
-expect 6 'its bandwidth is' "--machine=./fast.json --path=nic $step"
+expect 6 'its bandwidth is' "--machine=./fast.json --path=rdma $step"
 head -c 200 "$source/sim/machine/presets/h200.json" >cut.json
 expect 6 'cut.json' "--machine=cut.json --path=hbm $step"
 expect 6 'none.json: no such file' "--machine=none.json --path=hbm $step"

@@ -52,8 +52,42 @@ static void test_presets(void **state)
                 if (!eng_tier_has(&machine.tiers[t], (EngTierField)f)) continue;
                 assert_true(q->origin == ENG_SPEC || q->origin == ENG_MEASURED);
                 assert_true(strlen(q->source) > 10 && strlen(q->date) == 10 && q->value > 0);
+                if (strstr(q->source, "notes")) fail_msg("%s: %s", *name, q->source);
             }
     }
+}
+
+/* Figures that were once those of another machine, mixture or direction, by hand from their
+ * sources: 400 Gb/s are 50 GB/s; 160 Gb/s 20; 8 lanes of 32 GT/s 32; half of 450. */
+static void test_known_values(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *machine, *tier;
+        EngTierField field;
+        double value;
+    } known[] = {
+        {"b200", "nic", ENG_TIER_BANDWIDTH, 400e9 / 8},
+        {"h200", "nic", ENG_TIER_BANDWIDTH, 400e9 / 8},
+        {"h200", "nic", ENG_TIER_REQUEST_RATE, 45e6},
+        {"gb10", "nic", ENG_TIER_BANDWIDTH, 160e9 / 8},
+        {"cxl-x8", "cxl", ENG_TIER_BANDWIDTH, 8 * 32e9 / 8},
+        {"gb200", "c2c", ENG_TIER_BANDWIDTH, 900e9 / 2 / 2},
+        {"rdma-400g", "rdma", ENG_TIER_REQUEST_RATE, 45e6},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        EngErr err = {0};
+        EngMachineModel machine;
+        const EngTier *tier;
+        if (eng_machine_open(known[i].machine, &machine, &err)) fail_msg("%s", err.text);
+        if (eng_machine_tier(&machine, known[i].tier, &tier, &err)) fail_msg("%s", err.text);
+        if (fabs(tier->fields[known[i].field].value - known[i].value) > 1)
+            fail_msg("%s.%s: %g, not %g", known[i].machine, known[i].tier,
+                     tier->fields[known[i].field].value, known[i].value);
+    }
+    EngTier nic = {.name = "nic"}, rdma = {.name = "rdma"}, pcie = {.name = "pcie"};
+    assert_true(eng_tier_is_adapter(&nic) && eng_tier_is_adapter(&rdma));
+    assert_false(eng_tier_is_adapter(&pcie));
 }
 
 /* A value without any one of its five parts, in any field of any preset, refuses the file. */
@@ -292,10 +326,15 @@ static void test_shares(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_presets),  cmocka_unit_test(test_every_part_is_needed),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_assumptions),
-        cmocka_unit_test(test_units),    cmocka_unit_test(test_bare_numbers),
-        cmocka_unit_test(test_shares),   cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_presets),
+        cmocka_unit_test(test_known_values),
+        cmocka_unit_test(test_every_part_is_needed),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_assumptions),
+        cmocka_unit_test(test_units),
+        cmocka_unit_test(test_bare_numbers),
+        cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
