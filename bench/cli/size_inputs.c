@@ -272,8 +272,8 @@ static EngStatus read_scales(EngSize *s, EngErr *err)
 static EngStatus need_requests(const EngTier *tier, EngErr *err)
 {
     double value;
-    return eng_tier_need(
-        tier, eng_tier_is_adapter(tier) ? ENG_TIER_REQUEST_RATE : ENG_TIER_GRANULE, &value, err);
+    return eng_tier_need(tier, eng_tier_is_adapter(tier) ? ENG_TIER_REQUEST_RATE : ENG_TIER_GRANULE,
+                         &value, err);
 }
 
 static EngStatus check_requests(const EngSize *s, EngErr *err)

@@ -134,8 +134,7 @@ static EngStatus cost(const EngSize *s, EngSizeResult *r, EngErr *err)
 bool eng_size_of_host(const EngTier *tier)
 {
     EngPlace place;
-    return eng_tier_is_adapter(tier) ||
-           (eng_tier_place(tier, &place) && place != ENG_PLACE_DEVICE);
+    return eng_tier_is_adapter(tier) || (eng_tier_place(tier, &place) && place != ENG_PLACE_DEVICE);
 }
 
 /* Bits of EngStepInput.shared. */
