@@ -21,7 +21,7 @@ do for [p=1:n] {
     seen = ''
     stats data using (strcol('panel') eq word(panels, p) ? tic(strcol('input'), column('y')) : 0) nooutput
     eval('set ytics (' . (strlen(labels) ? labels : "'' 1") . ') scale 0 font ",10" noenhanced')
-    if (p == 2 || n == 1) { set key at screen 0.99, screen 0.965 right top horizontal } else { unset key }
+    if (p == 2 || n == 1) { set key at screen 0.015, screen 0.012 left bottom horizontal Left reverse maxrows 1 } else { unset key }
     if (p > 1) { unset label 9 }
     plot for [i=1:words(names)] data using (0):(at(word(panels, p), word(names, i), column('y'))):(0):(column('change_percent')):(column('y') - 0.38):(column('y') + 0.38) with boxxyerror linecolor rgb hue(i) title word(names, i)
 }

@@ -43,6 +43,28 @@ for words in 'F1. What fits where?</strong> ' 'corpus text (imported' 'Against r
     '(simulated)</dd>' 'this database holds no validation' 'A group of 8 ranks holds'; do
     grep -qF "$words" $page || fail "the page does not say \"$words\""
 done
+# Own training runs beside the paper's: four shares of experts with two seeds, one more of a third seed, and arms of other
+# training settings, of which there are fewer. Loss is 3 + (rho - 0.5)^2 + seed / 10.
+grep -qF 'This database holds no curve of own runs' $page || fail "own runs from nowhere"
+{
+    echo "INSERT INTO blocks SELECT 'own', run_id, 0, 'train', '', 1, 0, 1, 1, 'done' FROM runs LIMIT 1; UPDATE runs SET sweep_name = 'rho-of-a-test' WHERE run_id = (SELECT run_id FROM blocks WHERE block_id = 'own');"
+    n=0
+    for arm in 0.2,1 0.4,1 0.8,1 1,1 0.2,2 0.4,2 0.8,2 1,2 0.4,3 other,1; do
+        n=$((n + 1)) rho=${arm%,*} rate=-1
+        [ "$rho" = other ] && rho=0.2 rate=0.1
+        echo "INSERT INTO points SELECT 'own$n', 'own$n', 'train', '', 'cpu', 'imported', 0, '', machine_id, NULL, NULL, NULL,
+            json_object('rho', $rho, 'memory', 0, 'engram_at', '1', 'budget', 20, 'rung', 'R', 'text', 'training', 'streams', -1, 'lr', $rate, 'model_seed', ${arm#*,}, 'threads', 1),
+            'runs.csv: a test' FROM points LIMIT 1;
+            INSERT INTO block_points VALUES ('own', 'own$n', $n, 'done', 'measured', NULL, 'finished');
+            INSERT INTO sample_values VALUES ('own', 'own$n', 0, $n, 'loss', 3 + ($rho - 0.5) * ($rho - 0.5) + ${arm#*,} / 10.0), ('own', 'own$n', 0, $n, 'rho_actual', $rho);"
+    done
+} | sqlite3 plan.db || fail "no runs could be added"
+"$engram" report capacity --db=plan.db --out=own >out.txt 2>err.txt || fail "the report with own runs: $(cat err.txt)"
+for words in 'own R, 20 tokens per parameter (imported): best at rho 40 %' 'Own rho: 8 runs of small models, of the sweep rho-of-a-test' \
+    'Rests on: runs.csv: a test'; do
+    grep -qF "$words" own/index.html || fail "F19 does not say \"$words\""
+done
+grep -q ',rho,"*own R, 20 tokens per parameter (imported)"*,100.*,0\.2[34]' own/ablations.csv || fail "F19 has another curve: $(grep own own/ablations.csv)"
 for figure in page/*.dat; do
     csv=${figure%.dat}.csv
     [ "$(wc -l <"$figure")" -le "$(wc -l <"$csv")" ] || fail "$csv has fewer rows than its picture"
