@@ -76,6 +76,7 @@ typedef struct EngSize {
 typedef struct EngSizeResult {
     const EngSizePath *path;
     const EngTraffic *traffic;
+    EngStepInput input; /* that the step is of; valid as long as size, path and traffic are */
     EngStepPlan step;
     bool has_fleet;
     EngFleet fleet;

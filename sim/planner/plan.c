@@ -9,6 +9,8 @@
 #define US          1e6
 #define MOST_ROUNDS 1000
 #define SETTLED     1e-9
+#define MOST_FASTER 1e9  /* times the rate of a tier that is tried */
+#define ENOUGH      1e-6 /* relative width of what is searched */
 
 double eng_rows_touched(double rows, double ngrams)
 {
@@ -32,6 +34,8 @@ static EngStatus check(const EngStepInput *in, EngErr *err)
 typedef struct Crowded {
     EngTier tiers[ENG_MAX_STAGES + 1]; /* the last: holder of scales off the path */
     double crowd[ENG_MAX_STAGES + 1];
+    int fast;      /* a stage that is taken to be ... */
+    double faster; /* ... so many times as fast; 0: none is */
 } Crowded;
 
 static const EngTier *crowd_tier(Crowded *c, int i, const EngTier *tier)
@@ -55,6 +59,15 @@ static double rows_through(const EngStepInput *in, const EngStepPlan *plan, int 
     return in->shared & 1u << stage ? fmin(plan->all_rows, plan->rows * beside) : plan->rows;
 }
 
+static void speed_up(EngGather *g, int stage, double faster)
+{
+    double before = g->stages[g->slowest].time;
+    g->stages[stage].time /= faster;
+    for (int i = 0; i < g->n_stages; i++)
+        if (g->stages[i].time > g->stages[g->slowest].time) g->slowest = i;
+    if (g->time > 0) g->time += g->stages[g->slowest].time - before;
+}
+
 static EngStatus gather(const EngStepInput *in, const EngStepPlan *plan, Crowded *c, EngGather *out,
                         EngErr *err)
 {
@@ -72,6 +85,7 @@ static EngStatus gather(const EngStepInput *in, const EngStepPlan *plan, Crowded
         out->stages[i].tier = i < in->n_path ? in->path[i] : in->scales;
         out->stages[i].crowd = fmax(1, c->crowd[i]);
     }
+    if (!status && c->faster > 0) speed_up(out, c->fast, c->faster);
     return status;
 }
 
@@ -104,6 +118,21 @@ static double crowd_of(const EngStepInput *in, const EngStepPlan *plan, Crowded 
     return change;
 }
 
+/* Rows of the input, then how crowded tiers are where each replica meets the others so. */
+static EngStatus settle(const EngStepInput *in, Crowded *crowded, EngStepPlan *plan, EngErr *err)
+{
+    double part = eng_shard_largest_load(plan->columns, plan->readers, in->tokens);
+    plan->all_rows = plan->looked_up * in->unique * (1 - in->hits);
+    plan->rows = fmin(part, plan->looked_up) * in->unique * (1 - in->hits);
+    EngStatus status = plan_crowded(in, crowded, plan, err);
+    /* A longer fetch is met by more of the others; from below this rises to where it stays. */
+    for (int i = 0; i < MOST_ROUNDS && !status && in->replicas > 1 && in->shared; i++) {
+        if (crowd_of(in, plan, crowded) < SETTLED) break;
+        status = plan_crowded(in, crowded, plan, err);
+    }
+    return status;
+}
+
 EngStatus eng_step_plan(const EngStepInput *in, EngStepPlan *plan, EngErr *err)
 {
     EngAddress address;
@@ -113,20 +142,12 @@ EngStatus eng_step_plan(const EngStepInput *in, EngStepPlan *plan, EngErr *err)
     if (!status) status = eng_address_build(&in->preset->address, &address, err);
     if (status) return status;
     plan->n = address.n_layers;
+    plan->columns = address.n_columns;
     plan->looked_up = in->tokens * address.n_columns;
     plan->readers = at_least_1(in->readers);
-    double part = eng_shard_largest_load(address.n_columns, plan->readers, in->tokens);
-    plan->all_rows = plan->looked_up * in->unique * (1 - in->hits);
-    plan->rows = fmin(part, plan->looked_up) * in->unique * (1 - in->hits);
     for (int i = 0; i < in->n_layers; i++) plan->step += in->layers[i];
     for (int k = 0; k < plan->n; k++) plan->layers[k] = address.layer_ids[k];
-    status = plan_crowded(in, &crowded, plan, err);
-    /* A longer fetch is met by more of the others; from below this rises to where it stays. */
-    for (int i = 0; i < MOST_ROUNDS && !status && in->replicas > 1 && in->shared; i++) {
-        if (crowd_of(in, plan, &crowded) < SETTLED) break;
-        status = plan_crowded(in, &crowded, plan, err);
-    }
-    return status;
+    return settle(in, &crowded, plan, err);
 }
 
 bool eng_step_hidden(const EngStepPlan *plan)
@@ -135,6 +156,57 @@ bool eng_step_hidden(const EngStepPlan *plan)
         if (plan->fetches[k].stall > 0) return false;
     return true;
 }
+
+/* ---- what would hide a fetch -------------------------------------------------------------------
+ */
+
+/* Whether layer k waits no more where its slowest tier is `faster`, or so large a share of the rows
+ * is left: the whole step planned again, since other layers, tiers and replicas gain by it too. */
+static bool hidden_with(const EngStepInput *in, const EngStepPlan *plan, int k, double faster,
+                        double rows, EngStepPlan *then)
+{
+    Crowded crowded = {.fast = plan->gathers[k].slowest, .faster = faster};
+    EngStepInput fewer = *in;
+    fewer.unique *= rows;
+    *then = *plan;
+    return !settle(&fewer, &crowded, then, NULL) && !(then->fetches[k].stall > 0);
+}
+
+/* A unit of the third digit, to which cures are rounded such that what is printed is enough. */
+static double third_digit(double value)
+{
+    return pow(10, floor(log10(value)) - 2);
+}
+
+void eng_step_cure(const EngStepInput *in, const EngStepPlan *plan, int k, EngStepCure *cure)
+{
+    EngStepPlan then;
+    const double one_row = 1 / fmax(1, plan->rows);
+    *cure = (EngStepCure){.faster = NAN, .rows = NAN};
+    if (hidden_with(in, plan, k, MOST_FASTER, 1, &then)) {
+        double no = 1, yes = MOST_FASTER;
+        while (yes / no > 1 + ENOUGH) {
+            double middle = sqrt(no * yes);
+            *(hidden_with(in, plan, k, middle, 1, &then) ? &yes : &no) = middle;
+        }
+        cure->faster = ceil(yes / third_digit(yes)) * third_digit(yes);
+        hidden_with(in, plan, k, cure->faster, 1, &then);
+    }
+    cure->then = then.gathers[k].stages[then.gathers[k].slowest];
+    cure->time = then.gathers[k].stages[plan->gathers[k].slowest].time;
+    if (hidden_with(in, plan, k, 1, one_row, &then)) {
+        double no = 1, yes = one_row;
+        while (no / yes > 1 + ENOUGH) {
+            double middle = sqrt(no * yes);
+            *(hidden_with(in, plan, k, 1, middle, &then) ? &yes : &no) = middle;
+        }
+        cure->rows = floor(yes / third_digit(yes)) * third_digit(yes);
+    } else
+        cure->late = then.fetches[k].stall;
+}
+
+/* ---- text --------------------------------------------------------------------------------------
+ */
 
 static void print_stage(const EngGather *gather, int i, EngStr *out)
 {
@@ -156,27 +228,31 @@ static void print_stage(const EngGather *gather, int i, EngStr *out)
                        s->tier->name);
 }
 
-static void print_cure(const EngStepPlan *plan, int k, EngStr *out)
+static void print_cure(const EngStepInput *in, const EngStepPlan *plan, int k, EngStr *out)
 {
-    const EngGather *g = &plan->gathers[k];
-    const EngStage *slow = &g->stages[g->slowest];
-    double others = plan->hash;
-    for (int j = 0; j < k; j++) others += plan->fetches[j].fetch - plan->fetches[j].stall;
-    double room = plan->fetches[k].window - others - (plan->fetches[k].fetch - slow->time);
-    if (room > 0)
-        eng_str_printf(out,
-                       "    hidden if %s took %.6g us, not %.6g: %.2g times its rate, or %.3g %% "
-                       "of the rows\n",
-                       slow->tier->name, room * US, slow->time * US, slow->time / room,
-                       100 * room / slow->time);
+    const EngStage *slow = &plan->gathers[k].stages[plan->gathers[k].slowest];
+    EngStepCure cure;
+    eng_step_cure(in, plan, k, &cure);
+    if (isnan(cure.faster) && isnan(cure.rows)) {
+        eng_str_printf(
+            out,
+            "    not hidden by any rate: of one row, too, issue, latency, hash, exchange "
+            "and the fetches before it take %.6g us more than the window\n",
+            cure.late * US);
+        return;
+    }
+    if (isnan(cure.faster))
+        eng_str_printf(out, "    not hidden by any rate of %s alone: %s takes %.6g us; hidden",
+                       slow->tier->name, cure.then.tier->name, cure.then.time * US);
     else
-        eng_str_printf(out,
-                       "    not hidden by any rate: issue, latency, hash, exchange and the fetches "
-                       "before it take %.6g us more than the window\n",
-                       -room * US);
+        eng_str_printf(out, "    hidden if %s took %.6g us, not %.6g: %.3g times its rate%s",
+                       slow->tier->name, cure.time * US, slow->time * US, cure.faster,
+                       isnan(cure.rows) ? "" : "; or");
+    if (!isnan(cure.rows)) eng_str_printf(out, " with %.3g %% of the rows", 100 * cure.rows);
+    eng_str_add(out, "\n");
 }
 
-void eng_step_print(const EngStepPlan *plan, EngStr *out)
+void eng_step_print(const EngStepInput *in, const EngStepPlan *plan, EngStr *out)
 {
     eng_str_printf(out, "rows: %.6g looked up per layer, %.6g read by one reader", plan->looked_up,
                    plan->rows);
@@ -191,7 +267,7 @@ void eng_step_print(const EngStepPlan *plan, EngStr *out)
         for (int i = 0; i < plan->gathers[k].n_stages; i++) print_stage(&plan->gathers[k], i, out);
         if (plan->exchange > 0)
             eng_str_printf(out, "    exchange among holders: %.6g us\n", plan->exchange * US);
-        if (f->stall > 0) print_cure(plan, k, out);
+        if (f->stall > 0) print_cure(in, plan, k, out);
     }
     eng_str_printf(out, "step: %.6g us of layers, %.6g us added (%.3g %%)\n", plan->step * US,
                    plan->added * US, plan->step > 0 ? 100 * plan->added / plan->step : 0);

@@ -41,7 +41,7 @@ typedef struct EngStepPlan {
     double rows, all_rows;              /* per layer: that one reader reads, and all of them */
     double hash, exchange, step, added; /* s; step: without stalls */
     int replicas;                       /* that share tiers of the path */
-    int readers;                        /* at least 1 */
+    int readers, columns;               /* at least 1; rows of a token and layer */
 } EngStepPlan;
 
 /* Replicas that share a tier are not in step with each other. Of the R - 1 others as many are
@@ -55,7 +55,18 @@ typedef struct EngStepPlan {
  * ENG_UNSUPPORTED: a value of a tier that nobody gave. */
 EngStatus eng_step_plan(const EngStepInput *input, EngStepPlan *plan, EngErr *err);
 bool eng_step_hidden(const EngStepPlan *plan); /* nothing is added to the step */
-void eng_step_print(const EngStepPlan *plan, EngStr *out);
+
+/* What would hide a layer that waits, by planning the step again: the slowest tier of its fetch
+ * alone so many times as fast, or so large a share of the rows. NAN: not in that way. */
+typedef struct EngStepCure {
+    double faster, rows;
+    double time;   /* s of that tier then */
+    EngStage then; /* the slowest with that, or without end faster */
+    double late;   /* s that one row comes too late, where no share of the rows is a cure */
+} EngStepCure;
+/* plan: of this input. */
+void eng_step_cure(const EngStepInput *input, const EngStepPlan *plan, int k, EngStepCure *cure);
+void eng_step_print(const EngStepInput *input, const EngStepPlan *plan, EngStr *out);
 
 /* Distinct rows of a head of `rows` that `ngrams` distinct n-grams touch: rows (1 - exp(-U / M)).
  */
