@@ -69,12 +69,14 @@ static EngStatus load_points(const EngSize *s, const EngSizePath *path, const En
 {
     EngSizeResult r;
     EngTraffic at = *t;
+    int full = eng_size_replicas_of_host(s);
     at.rate = 1;
     EngStatus status = eng_size_result(s, path, &at, &r, err);
     for (double rate = 1e3; rate <= 1.1e6 && !status; rate *= sqrt(10))
         for (int i = 0; i < path->n; i++) {
             EngFleet one = {.host_rate = rate};
             EngLoad load = eng_fleet_load(&one, t->yield, &r.step, i);
+            int carriers = eng_size_carriers(s, path->tiers[i], &r.step, full);
             eng_size_point(p, "load");
             eng_size_word(p, "path", path->name);
             eng_size_word(p, "traffic", t->name);
@@ -83,6 +85,7 @@ static EngStatus load_points(const EngSize *s, const EngSizePath *path, const En
             eng_size_value(p, ENG_SIZE_GBPS, load.bytes_per_s / 1e9);
             eng_size_value(p, ENG_SIZE_REQUESTS_PER_S, load.requests_per_s);
             eng_size_value(p, ENG_SIZE_UNITS, load.units);
+            eng_size_value(p, ENG_SIZE_VALUE, carriers);
             eng_size_rests(p, "%s; %s", path->basis, t->rests_on);
         }
     return status;
@@ -157,17 +160,20 @@ static EngStatus move_tier(const EngSize *s, const EngSizePath *path, const EngT
     return outcome_of(s, &moved, t, out, err);
 }
 
-static EngStatus move_rents(const EngSize *s, const EngSizePath *path, const EngTraffic *t,
-                            double factor, Outcome *out, EngErr *err)
+static EngStatus move_devices(const EngSize *s, const EngSizePath *path, const EngTraffic *t,
+                              double factor, Outcome *out, EngErr *err)
 {
     EngSize *moved;
     EngStatus status = eng_alloc_or((void **)&moved, 1, sizeof *moved, "a moved plan", err);
     if (status) return status;
     *moved = *s;
     for (int i = 0; i < moved->machine.n_tiers; i++) {
-        EngQuantity *q = &moved->machine.tiers[i].fields[ENG_TIER_RENT];
-        q->low *= factor;
-        q->high *= factor;
+        EngQuantity *fields = moved->machine.tiers[i].fields;
+        EngQuantity *prices[] = {&fields[ENG_TIER_RENT], &fields[ENG_TIER_DEVICE_PRICE]};
+        for (int p = 0; p < 2; p++) {
+            prices[p]->low *= factor;
+            prices[p]->high *= factor;
+        }
     }
     status = outcome_of(moved, path, t, out, err);
     eng_free(moved);
@@ -205,8 +211,8 @@ static EngStatus sensitivity_points(const EngSize *s, const EngSizePath *path, c
         cached.hits = fmin(1, t->hits * factor);
         if (!status && t->hits > 0) status = outcome_of(s, path, &cached, &o, err);
         if (!status && t->hits > 0) put_outcome(p, path, t, "hit rate", factor, &o, &base);
-        if (!status) status = move_rents(s, path, t, factor, &o, err);
-        if (!status) put_outcome(p, path, t, "rent of devices", factor, &o, &base);
+        if (!status) status = move_devices(s, path, t, factor, &o, err);
+        if (!status) put_outcome(p, path, t, "price of devices", factor, &o, &base);
     }
     return status;
 }

@@ -100,8 +100,9 @@ static EngStatus maybe_quantity(const EngSize *s, const char *option, EngDimensi
  */
 
 /* Tiers of several machines side by side, such as an accelerator and its host. */
-static EngStatus add_machine(EngSize *s, const char *name, EngErr *err)
+static EngStatus add_machine(EngSize *s, int index, EngErr *err)
 {
+    const char *name = eng_cli_repeat(s->cli, "machine", index);
     EngMachineModel *all = &s->machine, one;
     EngStatus status = eng_machine_open(name, &one, err);
     if (status == ENG_NOT_FOUND)
@@ -114,6 +115,7 @@ static EngStatus add_machine(EngSize *s, const char *name, EngErr *err)
         if (all->n_tiers == ENG_MAX_TIERS)
             return ENG_FAIL(err, ENG_USAGE, "--machine=%s: more than %d tiers", name,
                             ENG_MAX_TIERS);
+        s->tier_from[all->n_tiers] = 1 + index;
         all->tiers[all->n_tiers++] = one.tiers[i];
     }
     if (status) return status;
@@ -130,8 +132,7 @@ static EngStatus open_machines(EngSize *s, EngErr *err)
     if (!n)
         return ENG_FAIL(err, ENG_USAGE,
                         "--machine is needed: a preset, or a file (engram calibrate writes one)");
-    for (int i = 0; !status && i < n; i++)
-        status = add_machine(s, eng_cli_repeat(s->cli, "machine", i), err);
+    for (int i = 0; !status && i < n; i++) status = add_machine(s, i, err);
     for (int i = 0; !status && i < eng_cli_repeats(s->cli, "assume"); i++)
         status = eng_machine_assume(&s->machine, eng_cli_repeat(s->cli, "assume", i), err);
     return status;
@@ -590,6 +591,9 @@ static EngStatus read_numbers(EngSize *s, EngErr *err)
     if (!status) status = maybe_int(s, "readers", 1024, &s->readers, err);
     if (!status) status = maybe_int(s, "ranks", 1 << 20, &s->ranks, err);
     if (!status) status = maybe_int(s, "host-devices", 1024, &s->host_devices, err);
+    if (!status && s->ranks && s->readers > s->ranks)
+        status = ENG_FAIL(err, ENG_USAGE, "--readers=%d: a replica is of %d devices (--ranks)",
+                          s->readers, s->ranks);
     for (size_t i = 0; !status && i < sizeof quantities / sizeof *quantities; i++)
         status = maybe_quantity(s, quantities[i].name, quantities[i].dimension, quantities[i].value,
                                 err);

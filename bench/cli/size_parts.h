@@ -50,8 +50,9 @@ typedef struct EngSizeTraining {
 typedef struct EngSize {
     EngCli *cli;
     EngPreset preset;
-    EngModel model;          /* origin of weights; n_weights 0: none are known */
-    EngMachineModel machine; /* the tiers of all machines named */
+    EngModel model;               /* origin of weights; n_weights 0: none are known */
+    EngMachineModel machine;      /* the tiers of all machines named */
+    int tier_from[ENG_MAX_TIERS]; /* which of the machines, from 1; 0: of none, it was assumed */
     char machine_digests[ENG_MAX_TIERS * ENG_KEY_HEX];
     int n_paths, n_traffic, n_layers, n_corpora;
     EngSizePath paths[ENG_SIZE_MAX_PATHS];
@@ -89,12 +90,23 @@ void eng_size_free(EngSize *size);
 
 /* Shared by the replicas of a host: not of a device, as its memory and links are. */
 bool eng_size_of_host(const EngTier *tier);
+/* Replicas of a full host; 1 where that is not known, or a replica is of several hosts. */
+int eng_size_replicas_of_host(const EngSize *size);
+/* Of a tier that this plan's fetches go through in a host with so many replicas: one that they
+ * share, or the links of all that read. */
+int eng_size_carriers(const EngSize *size, const EngTier *tier, const EngStepPlan *step,
+                      int replicas);
 
 EngStatus eng_size_ledger(const EngSize *size, const EngSizePath *path, EngLedger *ledger,
                           EngErr *err);
 /* Step, fleet and bill of one path and traffic. */
 EngStatus eng_size_result(const EngSize *size, const EngSizePath *path, const EngTraffic *traffic,
                           EngSizeResult *result, EngErr *err);
+/* Parts of it, for traffic with a rate: from the step the hosts, from both the bill. */
+EngStatus eng_size_hosts(const EngSize *size, EngSizeResult *result, EngErr *err);
+EngStatus eng_size_bill(const EngSize *size, EngSizeResult *result, EngErr *err);
+void eng_size_print_hosts(const EngSize *size, const EngSizeResult *result, EngStr *out);
+void eng_size_print_usd(const EngBill *bill, EngStr *out); /* and what it is without */
 /* All of it as text. */
 EngStatus eng_size_print(const EngSize *size, EngStr *out, EngErr *err);
 

@@ -6,10 +6,8 @@
 
 #include "bench/cli/size_parts.h"
 
-#define GIB        0x1p30
-#define US         1e6
-
-#define USD(value) eng_decimals(value, 4), value /* for "%.*f" */
+#define GIB 0x1p30
+#define US  1e6
 
 static double field(const EngSize *s, const char *tier, EngTierField f)
 {
@@ -96,73 +94,12 @@ static EngSlowdowns beside(const EngSizePath *path)
     return (EngSlowdowns){f[ENG_TIER_FETCH_SLOWDOWN].value, f[ENG_TIER_COMPUTE_SLOWDOWN].value};
 }
 
-static EngStatus cost(const EngSize *s, EngSizeResult *r, EngErr *err)
-{
-    static const EngQuantity none = {0};
-    const EngQuantity *rent = &none;
-    EngLedger ledger;
-    double tokens_per_s = r->traffic->rate;
-    EngStatus status = eng_size_ledger(s, r->path, &ledger, err);
-    if (status) return status;
-    r->bill = (EngBill){0};
-    for (int i = 0; i < s->machine.n_tiers; i++)
-        if (s->machine.tiers[i].fields[ENG_TIER_RENT].origin)
-            rent = &s->machine.tiers[i].fields[ENG_TIER_RENT];
-    eng_bill_rent(&r->bill, "devices", rent, r->fleet.devices, tokens_per_s);
-    for (int i = 0; i < r->path->n; i++) {
-        const EngTier *tier = r->path->tiers[i];
-        const EngQuantity *piece = &tier->fields[ENG_TIER_UNIT_PRICE];
-        const EngQuantity *byte = &tier->fields[ENG_TIER_BYTE_PRICE];
-        EngLoad load = eng_fleet_load(&r->fleet, r->traffic->yield, &r->step, i);
-        char name[48];
-        /* Memory that comes with a rented device is paid with it, and a link with its ends. */
-        bool paid = !strcmp(tier->name, "hbm") || !strcmp(tier->name, "pcie") ||
-                    !strcmp(tier->name, "c2c") || !strcmp(tier->name, "nvlink");
-        if (paid && !piece->origin && !byte->origin) continue;
-        snprintf(name, sizeof name, "%s%s", tier->name, i ? "" : " for the tables");
-        double pieces = ceil(isnan(load.units) ? 1 : load.units) * r->fleet.hosts;
-        EngPlace place = r->path->place;
-        bool holds = eng_tier_place(tier, &place) && byte->origin;
-        double bytes = (double)ledger.total[place] * r->fleet.hosts;
-        const EngQuantity *price = !s->years ? &none : holds ? byte : piece;
-        eng_bill_bought(&r->bill, name, price, price == byte ? bytes : pieces,
-                        s->years ? s->years : 1, tokens_per_s);
-    }
-    return ENG_OK;
-}
-
-bool eng_size_of_host(const EngTier *tier)
-{
-    EngPlace place;
-    return eng_tier_is_adapter(tier) || (eng_tier_place(tier, &place) && place != ENG_PLACE_DEVICE);
-}
-
 /* Bits of EngStepInput.shared. */
 static unsigned shared_tiers(const EngSize *s, const EngSizePath *path)
 {
     unsigned shared = 0;
     for (int i = 0; i < path->n; i++) shared |= eng_size_of_host(path->tiers[i]) ? 1u << i : 0;
     return s->scales && eng_size_of_host(s->scales) ? shared | 1u << path->n : shared;
-}
-
-/* Of a full one; 1 where that is not known, or a replica is of several hosts. */
-static int replicas_of_host(const EngSize *s)
-{
-    return s->ranks && s->host_devices >= s->ranks ? s->host_devices / s->ranks : 1;
-}
-
-static EngStatus fleet_of(const EngSize *s, const EngSizePath *path, const EngTraffic *t,
-                          EngSizeResult *r, EngErr *err)
-{
-    EngFleetInput fleet = {.target = t->rate,
-                           .step = r->step.step + r->step.added,
-                           .step_tokens = t->yield,
-                           .ranks = s->ranks,
-                           .devices_per_host = s->host_devices,
-                           .table_hosts = path->place == ENG_PLACE_DEVICE
-                                              ? (s->shards + s->host_devices - 1) / s->host_devices
-                                              : s->shards};
-    return eng_fleet_plan(&fleet, &r->fleet, err);
 }
 
 EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTraffic *t,
@@ -193,7 +130,7 @@ EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTr
         in.hosts = (s->ranks + s->host_devices - 1) / s->host_devices;
     memcpy(in.path, path->tiers, sizeof in.path);
     if (!s->interference_given) in.interference = beside(path);
-    int most = replicas_of_host(s);
+    int most = eng_size_replicas_of_host(s);
     in.shared = shared_tiers(s, path);
     in.replicas = t->rate ? 1 : most;
     EngStatus status = eng_step_plan(&in, &r->step, err);
@@ -201,7 +138,7 @@ EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTr
     if (status || !t->rate) return status;
     /* A host has as many replicas as the rate takes of it: that they share may make it more. */
     for (in.replicas = 1; !status;) {
-        status = fleet_of(s, path, t, r, err);
+        status = eng_size_hosts(s, r, err);
         int beside_each_other = r->fleet.replicas < most ? r->fleet.replicas : most;
         if (status || beside_each_other <= in.replicas) break;
         in.replicas = beside_each_other;
@@ -209,7 +146,7 @@ EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTr
         r->input = in;
     }
     r->has_fleet = !status;
-    return status ? status : cost(s, r, err);
+    return status ? status : eng_size_bill(s, r, err);
 }
 
 /* Of the tables on one host or drive; rates that are not known are NAN in *startup. */
@@ -367,34 +304,6 @@ static void print_sharding(const EngSize *s, const EngTraffic *t, EngStr *out)
                    s->link ? "; modelled, no collective was measured" : "");
 }
 
-static void print_fleet(const EngSizeResult *r, EngStr *out)
-{
-    const EngFleet *f = &r->fleet;
-    eng_str_printf(out,
-                   "hosts: %d for %.6g tokens/s (%d replicas of %.6g tokens/s, %d devices)%s\n",
-                   f->hosts, r->traffic->rate, f->replicas, f->replica_rate, f->devices,
-                   f->tables_bind ? "; the tables ask for so many" : "");
-    for (int i = 0; i < r->path->n; i++) {
-        EngLoad load = eng_fleet_load(f, r->traffic->yield, &r->step, i);
-        eng_str_printf(out, "  a host asks %s for %.4g GB/s and %.4g M requests/s",
-                       r->path->tiers[i]->name, load.bytes_per_s / 1e9, load.requests_per_s / 1e6);
-        if (!isnan(load.units)) eng_str_printf(out, ": %.3g of one", load.units);
-        if (load.units > 1)
-            eng_str_printf(out, "; its replicas share it, so %.0f are needed", ceil(load.units));
-        else if (r->step.replicas > 1 && eng_size_of_host(r->path->tiers[i]))
-            eng_str_printf(out, "; its %d replicas share it", r->step.replicas);
-        eng_str_add(out, "\n");
-    }
-    for (int i = 0; i < r->bill.n; i++)
-        eng_str_printf(out, "  %-24s %.*f to %.*f USD per million tokens\n", r->bill.lines[i].name,
-                       USD(r->bill.lines[i].low), USD(r->bill.lines[i].high));
-    eng_str_printf(out, "  %-24s %.*f to %.*f USD per million tokens\n", "in all", USD(r->bill.low),
-                   USD(r->bill.high));
-    if (*r->bill.unpriced)
-        eng_str_printf(out, "  without: %s (no price is known%s), power\n", r->bill.unpriced,
-                       "; --assume one, with --years for what is bought");
-}
-
 static void print_verdict(const EngSizeResult *r, const EngLedger *ledger, EngStr *out)
 {
     bool known = ledger->capacity[r->path->place] > 0;
@@ -408,9 +317,10 @@ static void print_verdict(const EngSizeResult *r, const EngLedger *ledger, EngSt
         eng_str_printf(out, ", step of %.4g ms %s the mean of %.4g ms asked for%s", step * 1e3,
                        step <= slo ? "keeps" : "misses", slo * 1e3,
                        step > slo && r->step.step <= slo ? " (its layers alone keep it)" : "");
-    if (r->has_fleet)
-        eng_str_printf(out, ", %d hosts, %.*f to %.*f USD per million tokens", r->fleet.hosts,
-                       USD(r->bill.low), USD(r->bill.high));
+    if (r->has_fleet) {
+        eng_str_printf(out, ", %d hosts, ", r->fleet.hosts);
+        eng_size_print_usd(&r->bill, out);
+    }
     bool given =
         strstr(r->path->basis, "specification") != NULL || strstr(r->path->basis, "assumption");
     eng_str_printf(out, "\n  rests on: %s\n  %s%s\n", r->path->basis,
@@ -476,7 +386,7 @@ EngStatus eng_size_print(const EngSize *s, EngStr *out, EngErr *err)
             eng_str_printf(out, "\n%s through %s\n", r.traffic->name, r.path->name);
             eng_step_print(&r.input, &r.step, out);
             print_sharding(s, r.traffic, out);
-            if (r.has_fleet) print_fleet(&r, out);
+            if (r.has_fleet) eng_size_print_hosts(s, &r, out);
             print_verdict(&r, &ledger, out);
             hosts += r.has_fleet ? r.fleet.hosts : 0;
             with_rate += r.has_fleet;

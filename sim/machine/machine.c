@@ -39,6 +39,7 @@ static const struct {
     [ENG_TIER_POPULATE_RATE] = {"populate_rate", ENG_DIM_BYTES_PER_S, "2GB/s"},
     [ENG_TIER_PIN_RATE] = {"pin_rate", ENG_DIM_BYTES_PER_S, "4GB/s"},
     [ENG_TIER_RENT] = {"rent", ENG_DIM_USD_PER_H, "3USD/h"},
+    [ENG_TIER_DEVICE_PRICE] = {"device_price", ENG_DIM_USD, "3999USD"},
     [ENG_TIER_UNIT_PRICE] = {"unit_price", ENG_DIM_USD, "1500USD"},
     [ENG_TIER_BYTE_PRICE] = {"byte_price", ENG_DIM_USD_PER_GB, "11USD/GB"},
     [ENG_TIER_COPY_BANDWIDTH] = {"copy_bandwidth", ENG_DIM_BYTES_PER_S, "40GB/s"},

@@ -32,6 +32,7 @@ typedef enum EngTierField {
     ENG_TIER_POPULATE_RATE,    /* B/s at which a table is read in and its pages are touched */
     ENG_TIER_PIN_RATE,         /* B/s at which pages are pinned and registered with a device */
     ENG_TIER_RENT,             /* USD/h of a device with all that comes with it */
+    ENG_TIER_DEVICE_PRICE,     /* USD of such a device, bought */
     ENG_TIER_UNIT_PRICE,       /* USD of an adapter or drive */
     ENG_TIER_BYTE_PRICE,       /* USD/GB of memory */
     ENG_TIER_COPY_BANDWIDTH,   /* bytes read and written by a copy inside it */

@@ -23,13 +23,15 @@ EngStatus eng_fleet_plan(const EngFleetInput *in, EngFleet *fleet, EngErr *err)
         hosts = ceil(replicas / (in->devices_per_host / in->ranks));
     else
         hosts = replicas * ceil((double)in->ranks / in->devices_per_host);
-    if (replicas * in->ranks > INT_MAX || hosts > INT_MAX)
+    fleet->tables_bind = hosts < in->table_hosts;
+    if (fleet->tables_bind) hosts = in->table_hosts;
+    if (replicas * in->ranks > INT_MAX || hosts * in->devices_per_host > INT_MAX)
         return ENG_FAIL(err, ENG_UNSUPPORTED, "hosts: %g replicas of %d ranks", replicas,
                         in->ranks);
-    fleet->tables_bind = hosts < in->table_hosts;
     fleet->replicas = (int)replicas;
-    fleet->devices = (int)replicas * in->ranks;
-    fleet->hosts = fleet->tables_bind ? in->table_hosts : (int)hosts;
+    fleet->hosts = (int)hosts;
+    fleet->devices = (int)hosts * in->devices_per_host;
+    fleet->busy_devices = (int)replicas * in->ranks;
     fleet->host_rate = in->target / fleet->hosts;
     return ENG_OK;
 }

@@ -19,9 +19,10 @@ typedef struct EngFleetInput {
 
 typedef struct EngFleet {
     double replica_rate; /* tokens/s */
-    int replicas, devices, hosts;
-    bool tables_bind; /* more hosts than the rate takes, for the tables */
-    double host_rate; /* tokens/s of a host at the target */
+    int replicas, hosts;
+    int devices, busy_devices; /* of these hosts, which are paid whole; that replicas run on */
+    bool tables_bind;          /* more hosts than the rate takes, for the tables */
+    double host_rate;          /* tokens/s of a host at the target */
 } EngFleet;
 
 /* ENG_USAGE: counts below 1, rates or times not above 0; ENG_UNSUPPORTED: more hosts than 2^31. */

@@ -65,6 +65,25 @@ says 'exchange among holders: not given, counted as nothing'
     --years=4 --assume=nvme.unit_price=1500USD >out.txt 2>err.txt || fail "a price: $(cat err.txt)"
 says '  dram  *0.0000[1-9][0-9]* to 0.000[1-9][0-9]* USD' 'a host asks nvme .*its 2 replicas share it' 'nvme: shared by replicas, 1\.' 'out of step with each other, share nvme dram'
 grep -q 'without: .*dram' out.txt && fail "memory with a price is called unpriced"
+# Hosts are paid whole: 8 of 8 devices at 2.5 to 7 USD/h for 100,000 tokens/s, though replicas are of 5; 16 that the tables ask
+# for are 128. Without any price no cost is known. Links are of a device each.
+hosts="--machine=h200 --machine=epyc-9005 $assume --layers=40 --unique=1 --hits=0 --copies=1 --host-devices=8 --years=4 --path=dram,pcie"
+decode=--traffic=decode,streams=128,drafted=5,accepted=2.5,layer=600us,rate=100k/s
+"$engram" size $hosts $decode --shards=1 --ranks=5 >out.txt 2>err.txt || fail "idle devices: $(cat err.txt)"
+says 'hosts: 8 for .*on 40 of 64 devices' '  devices  *0.4444 to 1.2444 USD' '  without: power$'
+"$engram" size $hosts $decode --shards=16 --ranks=4 >out.txt 2>err.txt || fail "hosts of tables: $(cat err.txt)"
+says 'hosts: 16 for .*on 32 of 128 devices.; the tables' '  devices  *0.8889 to 2.4889 USD'
+"$engram" size $hosts ${decode/100k/100M} --shards=1 --ranks=2 --readers=2 >out.txt 2>err.txt || fail "links: $(cat err.txt)"
+says 'a host asks dram .*its 4 replicas share it' 'a host asks pcie .*of one; its 8 readers have one each'
+"$engram" size --machine=gb200 --path=dram,c2c --assume=c2c.latency=1us --assume=c2c.efficiency=80% --assume=c2c.granule=64B --assume=dram.granule=64B --assume=dram.latency=1us --assume=dram.efficiency=50% \
+    ${step/$traffic/$decode} --ranks=2 --host-devices=2 --years=4 >out.txt 2>err.txt || fail "no price: $(cat err.txt)"
+says 'hosts, cost not known' 'without: devices (no price is known'
+grep -q 'USD per million' out.txt && fail "a cost of nothing priced"
+# A bought machine is its devices' price, not its memory's: 4 of 3999 USD over 3 years of 8766 h, 10,000 tokens/s.
+"$engram" size --machine=gb10 --path=dram --assume=dram.latency=300ns --assume=dram.granule=64B --assume=dram.efficiency=60% ${step/$traffic/${decode/100k/10k}} \
+    --ranks=4 --host-devices=1 --years=3 >out.txt 2>err.txt || fail "a bought machine: $(cat err.txt)"
+says '  devices  *0.0169 to 0.0169 USD' '  without: power$' 'dram.device_price = 3999 USD'
+grep -q 'dram for the tables' out.txt && fail "a machine's price is its memory's"
 # Scales in memory: 3072 rows are as many pages at 2.5 M/s, not twice as many.
 "$engram" size $drive --machine=epyc-9005 --assume=dram.efficiency=50% --scales=dram $step >out.txt 2>err.txt || fail "scales: $(cat err.txt)"
 says 'scales: all of them in dram' 'layer 1: NOT hidden: fetch 1308.8 us' '^host  *3.072 GB .*table scales (layer 14), pinned' \
@@ -148,6 +167,7 @@ expect 1 'is none of all-reduce' "${shared/$traffic/} --exchange=ring,nvlink"
 expect 1 'a scheme and one link' "${shared/$traffic/} --exchange=all-gather"
 expect 1 'has no tier "nvlnk"' "${shared/$traffic/} --exchange=all-gather,nvlnk"
 expect 1 'nothing is shared' "$host $assume --exchange=all-gather,nvlink"
+expect 1 'readers=8: a replica is of 4 devices' "$host $assume --ranks=4 --readers=8"
 expect 1 'leave out --readers' "${shared/$traffic/} --exchange=all-gather,nvlink --readers=2"
 expect 1 'latency of tier nvlink' "${shared/$traffic/} --exchange=all-gather,nvlink"
 expect 1 'more than 1e+18 B' "$host $assume --reserve=x=1e30GB"

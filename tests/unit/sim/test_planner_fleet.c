@@ -80,10 +80,13 @@ static void test_hosts(void **state)
     assert_near(fleet.replica_rate, 5120, 1e-9, "rate");
     assert_int_equal(fleet.replicas, 20); /* 19.5 */
     assert_int_equal(fleet.devices, 80);
+    assert_int_equal(fleet.busy_devices, 80);
     assert_int_equal(fleet.hosts, 10);
     in.ranks = 3; /* two fit a host of eight */
     assert_int_equal(eng_fleet_plan(&in, &fleet, &err), ENG_OK);
     assert_int_equal(fleet.hosts, 10);
+    assert_int_equal(fleet.devices, 80); /* all of these hosts, two idle in each */
+    assert_int_equal(fleet.busy_devices, 60);
     in.ranks = 16;
     assert_int_equal(eng_fleet_plan(&in, &fleet, &err), ENG_OK);
     assert_int_equal(fleet.hosts, 40);
@@ -91,6 +94,8 @@ static void test_hosts(void **state)
     in.table_hosts = 64;
     assert_int_equal(eng_fleet_plan(&in, &fleet, &err), ENG_OK);
     assert_int_equal(fleet.hosts, 64);
+    assert_int_equal(fleet.devices, 512);
+    assert_int_equal(fleet.busy_devices, 320);
     assert_true(fleet.tables_bind);
     in.target = 1e18;
     assert_int_equal(eng_fleet_plan(&in, &fleet, &err), ENG_UNSUPPORTED);
