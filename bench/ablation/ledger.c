@@ -102,7 +102,30 @@ static EngStatus read_record(const EngTrainLedger *ledger, int line, char **at,
         if (cell[0] && !eng_parse_f64(cell, value)) return bad_cell(ledger, line, i, err);
     }
     if (strlen(record->key) != ENG_KEY_HEX - 1) return bad_cell(ledger, line, 0, err);
+    bool measured = !strcmp(record->outcome, "measured");
+    if (!measured && strcmp(record->outcome, "failed") && strcmp(record->outcome, "likeness"))
+        return ENG_FAIL(err, ENG_BAD_DATA,
+                        "%s:%d: outcome '%s' is not measured, failed or likeness", ledger->path,
+                        line, record->outcome);
+    if (measured && !isfinite(record->metrics[ENG_TM_LOSS]))
+        return ENG_FAIL(err, ENG_BAD_DATA, "%s:%d: a measured run without a loss", ledger->path,
+                        line);
     return ENG_OK;
+}
+
+/* The same run twice, as two machines give it that share no file, is one. Two results of one key
+ * are a fault, and a person has to choose. */
+static EngStatus check_again(const EngTrainLedger *ledger, int line, const EngTrainRecord *first,
+                             const EngTrainRecord *again, EngErr *err)
+{
+    double a = first->metrics[ENG_TM_LOSS], b = again->metrics[ENG_TM_LOSS];
+    if (!strcmp(first->outcome, again->outcome) && (a == b || (isnan(a) && isnan(b))))
+        return ENG_OK;
+    return ENG_FAIL(err, ENG_BAD_DATA,
+                    "%s:%d: run %.8s (%s) is there already with another result: %s %.9g, here %s "
+                    "%.9g; delete one of both rows",
+                    ledger->path, line, again->key, again->axes, first->outcome, a, again->outcome,
+                    b);
 }
 
 static EngStatus parse(EngTrainLedger *ledger, char *text, EngErr *err)
@@ -116,7 +139,12 @@ static EngStatus parse(EngTrainLedger *ledger, char *text, EngErr *err)
     for (; *at && !status; line++) {
         EngTrainRecord *record = &ledger->records[ledger->n];
         status = read_record(ledger, line, &at, record, err);
-        if (!status && !eng_train_ledger_find(ledger, record->key)) ledger->n++;
+        if (status) break;
+        const EngTrainRecord *first = eng_train_ledger_find(ledger, record->key);
+        if (first)
+            status = check_again(ledger, line, first, record, err);
+        else
+            ledger->n++;
     }
     return status;
 }

@@ -13,7 +13,7 @@
 
 typedef struct EngTrainRecord {
     const char *key, *axes; /* axes: "rho=0.8 seed=1", those that are not at their default */
-    const char *outcome;    /* "measured" or "failed" */
+    const char *outcome;    /* "measured", "failed", or "likeness" of two models */
     const char *reason;     /* "" when measured */
     const char *finished_utc, *machine /* CPU model */, *build /* commit, or "" */;
     const char *data;             /* digest of streams and token map */
@@ -30,9 +30,8 @@ typedef struct EngTrainLedger {
     int n;
 } EngTrainLedger;
 
-/* A missing file is an empty ledger; ENG_BAD_DATA names file, line and column. path must outlive
- * it.
- */
+/* A missing file is an empty ledger; ENG_BAD_DATA names file, line and column, also of a second row
+ * of a key that has another outcome or loss. path must outlive it. */
 EngStatus eng_train_ledger_open(const char *path, EngTrainLedger *ledger, EngErr *err);
 void eng_train_ledger_close(EngTrainLedger *ledger); /* accepts an empty one */
 /* The record of a manifest key, or NULL. Valid until the next append. */

@@ -237,11 +237,27 @@ EngStatus eng_train_planned(void *context, EngSession *session, EngErr *err)
     return merge_blocks(sweep, plan, err);
 }
 
+/* Arms that cannot be, and why. */
+static int describe_skips(const EngPlan *plan, FILE *out)
+{
+    int n = 0;
+    for (int i = 0; i < plan->n_named; i++) {
+        const EngPlanPoint *point = plan->points[i];
+        EngStr label = {0};
+        if (!point->skip) continue;
+        n++;
+        if (!eng_arm_label(&point->point, &label, NULL))
+            fprintf(out, "skipped: %s: %s\n", label.text, point->skip);
+        eng_str_free(&label);
+    }
+    return n;
+}
+
 EngStatus eng_train_sweep_describe(EngTrainSweep *sweep, EngSession *session, FILE *out,
-                                   EngErr *err)
+                                   int *n_runs, EngErr *err)
 {
     double total_ns = 0;
-    int missing = 0;
+    int missing = 0, skipped = 0;
     EngStatus status = eng_train_planned(sweep, session, err);
     for (int i = 0; i < sweep->n_items && !status; i++) {
         const EngTrainItem *item = &sweep->items[i];
@@ -256,9 +272,12 @@ EngStatus eng_train_sweep_describe(EngTrainSweep *sweep, EngSession *session, FI
         missing += !item->recorded;
         if (!item->recorded) total_ns += item->point->estimate_ns;
     }
-    if (!status)
-        fprintf(out, "\n%d runs, %d of them to train: about %.1f h with %d side by side\n",
-                sweep->n_items, missing, total_ns * 1e-9 / 3600 / sweep->options.jobs,
-                sweep->options.jobs);
-    return status;
+    if (status) return status;
+    skipped = describe_skips(session->plan, out);
+    *n_runs = sweep->n_items;
+    fprintf(out, "\n%d runs, %d of them to train", sweep->n_items, missing);
+    if (skipped) fprintf(out, ", %d skipped", skipped);
+    fprintf(out, ": about %.1f h with %d side by side\n",
+            total_ns * 1e-9 / 3600 / sweep->options.jobs, sweep->options.jobs);
+    return ENG_OK;
 }

@@ -36,8 +36,9 @@ void eng_train_sweep_destroy(EngTrainSweep *sweep); /* accepts NULL */
  * ENG_USAGE (a section changes two variables; text too short for a single pass), ENG_NOT_FOUND
  * (no text; with `recorded`: the ledger has none of the points). */
 const EngRunHooks *eng_train_sweep_hooks(EngTrainSweep *sweep);
-/* One line per arm of the plan: experts, rows, parameters and what is left over. For --dry-run. */
+/* One line per arm of the plan: experts, rows, parameters and what is left over, or why it is
+ * skipped; *n_runs: of those that are not. For --dry-run. */
 EngStatus eng_train_sweep_describe(EngTrainSweep *sweep, EngSession *session, FILE *out,
-                                   EngErr *err);
+                                   int *n_runs, EngErr *err);
 
 #endif

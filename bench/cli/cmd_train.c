@@ -92,8 +92,10 @@ static EngStatus print_result(EngCli *cli, const EngRunResult *result, EngErr *e
 static EngStatus describe(EngCli *cli, const EngSweep *sweep, EngTrainSweep *runs, EngErr *err)
 {
     EngSession *session = NULL;
+    int n_runs = 0;
     EngStatus status = eng_session_open(sweep, eng_cli_text(cli, "data"), &session, err);
-    if (!status) status = eng_train_sweep_describe(runs, session, stdout, err);
+    if (!status) status = eng_train_sweep_describe(runs, session, stdout, &n_runs, err);
+    if (!status && !n_runs) eng_cli_exit_with(cli, 5);
     eng_session_free(session);
     return status;
 }

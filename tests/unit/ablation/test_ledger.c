@@ -156,6 +156,59 @@ static void test_damage_is_named(void **state)
     eng_free(text);
 }
 
+/* The file with one record and then another written behind it by hand. */
+static void two_rows(EngTrainRecord *one, EngTrainRecord *two, char *text, size_t size)
+{
+    char *parts[2];
+    EngErr err = {0};
+    EngTrainRecord *records[] = {one, two};
+    for (int i = 0; i < 2; i++) {
+        EngTrainLedger ledger;
+        unlink(g_path);
+        assert_int_equal(eng_train_ledger_open(g_path, &ledger, &err), ENG_OK);
+        assert_int_equal(eng_train_ledger_append(&ledger, records[i], &err), ENG_OK);
+        eng_train_ledger_close(&ledger);
+        assert_int_equal(eng_file_read(g_path, &parts[i], NULL, &err), ENG_OK);
+    }
+    snprintf(text, size, "%s%s", parts[0], strchr(parts[1], '\n') + 1);
+    eng_free(parts[0]);
+    eng_free(parts[1]);
+}
+
+/* What two machines found of one key is one run only when it is the same. */
+static void test_second_result_of_a_key(void **state)
+{
+    (void)state;
+    char text[8192];
+    EngTrainLedger ledger;
+    EngErr err = {0};
+    EngTrainRecord one = record_of(g_one), two = record_of(g_one);
+    two.machine = "another";
+    two_rows(&one, &two, text, sizeof text);
+    assert_int_equal(eng_file_write(g_path, text, strlen(text), &err), ENG_OK);
+    assert_int_equal(eng_train_ledger_open(g_path, &ledger, &err), ENG_OK);
+    assert_int_equal(ledger.n, 1);
+    eng_train_ledger_close(&ledger);
+    two.metrics[ENG_TM_LOSS] += 1e-6;
+    two_rows(&one, &two, text, sizeof text);
+    damaged(text, ".csv:3: run 01234567 (rho=0.8 seed=1) is there already with another result");
+}
+
+static void test_impossible_outcomes(void **state)
+{
+    (void)state;
+    char text[8192];
+    EngTrainRecord one = record_of(g_one), two = record_of(g_two);
+    two.outcome = "likeness";
+    two.metrics[ENG_TM_LOSS] = NAN;
+    two_rows(&one, &two, text, sizeof text);
+    char *outcome = strstr(text, "likeness");
+    memcpy(outcome, "mesured!", 8);
+    damaged(text, ".csv:3: outcome 'mesured!' is not measured, failed or likeness");
+    memcpy(outcome, "measured", 8);
+    damaged(text, ".csv:3: a measured run without a loss");
+}
+
 /* Processes that append at once: every row is there, whole. */
 static void test_two_processes(void **state)
 {
@@ -192,6 +245,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_full_disk, fresh, done),
         cmocka_unit_test_setup_teardown(test_no_memory, fresh, done),
         cmocka_unit_test_setup_teardown(test_damage_is_named, fresh, done),
+        cmocka_unit_test_setup_teardown(test_second_result_of_a_key, fresh, done),
+        cmocka_unit_test_setup_teardown(test_impossible_outcomes, fresh, done),
         cmocka_unit_test_setup_teardown(test_two_processes, fresh, done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
