@@ -80,7 +80,10 @@ static const EngOption g_options[] = {
      .value = "NAME",
      .repeat = true,
      .help = "a token stream that gives both; more are for the report"},
-    {.name = "cache", .value = "BYTES", .help = "row cache of both tables: 4GB (with --corpus)"},
+    {.name = "cache",
+     .value = "BYTES@TIER",
+     .help = "row cache of both tables for a replica, and a tier of each path that holds it: "
+             "4GB@dram"},
     {.name = "policy", .value = "lru|ways|admission", .help = "of the cache; ways: 16"},
     {.name = "hash", .value = "TIME", .help = "from token ids to row numbers"},
     {.name = "issue", .value = "TIME", .help = "to issue a fetch"},

@@ -19,6 +19,7 @@ static void rests_on_path(EngSizePoints *p, const EngSizePath *path, const EngTr
 static const char *group_of(const EngLedgerLine *line)
 {
     if (!strncmp(line->name, "table", 5)) return "Engram tables";
+    if (!strncmp(line->name, "row cache", 9)) return "row cache";
     if (!strncmp(line->name, "cache of", 8)) return "caches of context";
     if (!strncmp(line->name, "staging", 7) || !strncmp(line->name, "decoded", 7) ||
         !strncmp(line->name, "row numbers", 11))

@@ -286,6 +286,43 @@ static EngStatus check_requests(const EngSize *s, EngErr *err)
     return status;
 }
 
+/* "4GB@dram": bytes of a replica, and the tier that holds them and answers what it has. */
+static EngStatus read_cache(EngSize *s, EngErr *err)
+{
+    const char *text = eng_cli_text(s->cli, "cache"), *at = text ? strchr(text, '@') : NULL;
+    char bytes[32];
+    EngPlace place;
+    if (!text) return ENG_OK;
+    if (!at || at == text || (size_t)(at - text) >= sizeof bytes)
+        return ENG_FAIL(err, ENG_USAGE,
+                        "--cache=%s: in which tier? Give BYTES@TIER, such as 4GB@dram", text);
+    snprintf(bytes, sizeof bytes, "%.*s", (int)(at - text), text);
+    EngStatus status = eng_quantity_parse(bytes, ENG_DIM_BYTES, &s->cache_bytes, err);
+    if (status) return eng_err_prefix(err, "--cache"), status;
+    status = eng_machine_tier(&s->machine, at + 1, &s->cache, err);
+    if (status) return eng_err_prefix(err, "--cache=%s", text), status;
+    if (!eng_tier_place(s->cache, &place))
+        return ENG_FAIL(err, ENG_USAGE, "--cache=%s: nothing lies in %s", text, s->cache->name);
+    for (int i = 0; i < s->n_paths; i++) {
+        EngSizePath *path = &s->paths[i];
+        while (path->cache < path->n && path->tiers[path->cache] != s->cache) path->cache++;
+        if (!path->cache)
+            return ENG_FAIL(err, ENG_USAGE, "--cache=%s: with --path=%s all rows lie there already",
+                            text, path->name);
+        if (path->cache == path->n)
+            return ENG_FAIL(err, ENG_USAGE,
+                            "--cache=%s: --path=%s does not pass %s; what it holds crosses the "
+                            "path behind it",
+                            text, path->name, s->cache->name);
+        if (place == path->place)
+            return ENG_FAIL(err, ENG_USAGE,
+                            "--cache=%s: bytes of %s and %s are not told apart, a plan counts one "
+                            "memory of a host",
+                            text, s->cache->name, path->tiers[0]->name);
+    }
+    return ENG_OK;
+}
+
 /* ---- traffic -----------------------------------------------------------------------------------
  */
 
@@ -393,8 +430,9 @@ static EngStatus given_share(const EngSize *s, const char *option, const char *w
     return ENG_OK;
 }
 
-/* Deduplication and cache as the first corpus has them. A cache sees repeats inside a step as
- * hits, so where there is one the deduplicated share is not counted again. */
+/* Deduplication and cache as the first corpus has them. To a cache, repeats inside a step are hits
+ * of all look-ups; what it lacks is read once a step, so of the deduplicated rows it holds fewer.
+ */
 static EngStatus shares_of_corpus(EngSize *s, EngTraffic *t, EngErr *err)
 {
     const EngSizeCorpus *c = &s->corpora[0];
@@ -407,20 +445,61 @@ static EngStatus shares_of_corpus(EngSize *s, EngTraffic *t, EngErr *err)
                  ", drafts accepted with %.3g each, others assumed other tokens of it",
                  t->acceptance);
     EngSizeCaches cache = {.n = 1, .capacities = {(int64_t)(s->cache_bytes / c->key_bytes)}};
-    if (!s->cache_bytes) {
+    EngStatus status = eng_size_unique(c, &step, &t->unique, err);
+    if (status) return status;
+    if (!s->cache) {
         snprintf(t->rests_on, sizeof t->rests_on, "corpus %s (%s, %lld tokens)%s, no cache",
                  c->name, c->kind, (long long)c->n_tokens, drafts);
-        return eng_size_unique(c, &step, &t->unique, err);
+        return ENG_OK;
     }
     if (cache.capacities[0] < 1)
         return ENG_FAIL(err, ENG_USAGE, "--cache: holds no key of %.0f B", c->key_bytes);
-    t->unique = 1;
+    status = eng_size_hits(c, s->policy, &step, c->n_tokens, &cache, err);
+    if (status) return status;
+    t->hits = 1 - fmin(1 - cache.rates[0], t->unique) / t->unique;
     snprintf(t->rests_on, sizeof t->rests_on,
-             "corpus %s (%s, %lld tokens, %lld streams side by side)%s, cache of %.3g GB, %s",
+             "corpus %s (%s, %lld tokens, %lld streams side by side)%s, cache of %.3g GB in %s, "
+             "%s: %.4g of all look-ups",
              c->name, c->kind, (long long)c->n_tokens, (long long)step.streams, drafts,
-             s->cache_bytes / 1e9, s->policy);
-    EngStatus status = eng_size_hits(c, s->policy, &step, c->n_tokens, &cache, err);
-    t->hits = status ? 0 : cache.rates[0];
+             s->cache_bytes / 1e9, s->cache->name, s->policy, cache.rates[0]);
+    return ENG_OK;
+}
+
+/* What says how much a cache holds must be there, and nothing that says it twice or of none. */
+static EngStatus check_shares(const EngSize *s, int n_corpora, EngErr *err)
+{
+    const char *policy = eng_cli_text(s->cli, "policy");
+    if (n_corpora > ENG_SIZE_MAX_TRAFFIC)
+        return ENG_FAIL(err, ENG_USAGE, "--corpus: more than %d", ENG_SIZE_MAX_TRAFFIC);
+    if (n_corpora && (eng_cli_text(s->cli, "hits") || eng_cli_text(s->cli, "unique")))
+        return ENG_FAIL(err, ENG_USAGE, "--corpus gives what --unique and --hits would");
+    if (policy && !(s->cache && n_corpora))
+        return ENG_FAIL(err, ENG_USAGE,
+                        "--policy=%s: needs --cache, and --corpus, whose reuse tells what it holds",
+                        policy);
+    if (s->cache && n_corpora && strcmp(s->policy, "lru") && strcmp(s->policy, "ways") &&
+        strcmp(s->policy, "admission"))
+        return ENG_FAIL(err, ENG_USAGE, "--cache: needs --policy=lru, ways (16) or admission");
+    return ENG_OK;
+}
+
+static EngStatus shares_of_options(const EngSize *s, EngTraffic *t, EngErr *err)
+{
+    EngStatus status =
+        given_share(s, "unique", "share of rows left by deduplication (1: none), or --corpus", 1e-9,
+                    &t->unique, err);
+    if (!status)
+        status = given_share(s, "hits",
+                             "share of these that a cache holds (0: no cache), or --corpus with "
+                             "--cache",
+                             0, &t->hits, err);
+    if (!status && t->hits > 0 && !s->cache)
+        status = ENG_FAIL(err, ENG_USAGE, "--hits=%s: held where? --cache=BYTES@TIER is needed",
+                          eng_cli_text(s->cli, "hits"));
+    snprintf(t->rests_on, sizeof t->rests_on, "--unique and --hits");
+    if (!status && s->cache)
+        snprintf(t->rests_on, sizeof t->rests_on, "--unique and --hits, cache of %.3g GB in %s",
+                 s->cache_bytes / 1e9, s->cache->name);
     return status;
 }
 
@@ -428,42 +507,17 @@ static EngStatus read_shares(EngSize *s, EngErr *err)
 {
     const char *policy = eng_cli_text(s->cli, "policy");
     int n = eng_cli_repeats(s->cli, "corpus");
-    EngStatus status = maybe_quantity(s, "cache", ENG_DIM_BYTES, &s->cache_bytes, err);
     s->policy = policy ? policy : "";
-    if (!status && n > ENG_SIZE_MAX_TRAFFIC)
-        status = ENG_FAIL(err, ENG_USAGE, "--corpus: more than %d", ENG_SIZE_MAX_TRAFFIC);
-    if (!status && s->cache_bytes && !n)
-        status = ENG_FAIL(err, ENG_USAGE,
-                          "--cache: needs --corpus, whose reuse tells what it "
-                          "hits; or give --hits");
-    if (!status && s->cache_bytes && strcmp(s->policy, "lru") && strcmp(s->policy, "ways") &&
-        strcmp(s->policy, "admission"))
-        status = ENG_FAIL(err, ENG_USAGE, "--cache: needs --policy=lru, ways (16) or admission");
-    if (!status && n && (eng_cli_text(s->cli, "hits") || eng_cli_text(s->cli, "unique")))
-        status = ENG_FAIL(err, ENG_USAGE, "--corpus gives what --unique and --hits would");
+    EngStatus status = check_shares(s, n, err);
     for (int i = 0; !status && i < n; i++) {
         status =
             eng_size_corpus_open(eng_cli_text(s->cli, "data"), eng_cli_repeat(s->cli, "corpus", i),
                                  &s->preset, &s->corpora[i], err);
         if (!status) s->n_corpora++;
     }
-    for (int i = 0; !status && i < s->n_traffic; i++) {
-        EngTraffic *t = &s->traffic[i];
-        if (n) {
-            status = shares_of_corpus(s, t, err);
-            continue;
-        }
-        status = given_share(s, "unique",
-                             "share of rows left by deduplication (1: none), or "
-                             "--corpus",
-                             1e-9, &t->unique, err);
-        if (!status)
-            status = given_share(s, "hits",
-                                 "share of these that caches hold (0: no cache), or "
-                                 "--corpus with --cache",
-                                 0, &t->hits, err);
-        snprintf(t->rests_on, sizeof t->rests_on, "--unique and --hits");
-    }
+    for (int i = 0; !status && i < s->n_traffic; i++)
+        status = n ? shares_of_corpus(s, &s->traffic[i], err)
+                   : shares_of_options(s, &s->traffic[i], err);
     return status;
 }
 
@@ -633,6 +687,7 @@ EngStatus eng_size_read(EngSize *s, EngErr *err)
     if (!status) status = read_numbers(s, err);
     if (!status) status = read_exchange(s, err);
     if (!status) status = read_scales(s, err);
+    if (!status) status = read_cache(s, err);
     if (!status) status = check_requests(s, err);
     for (int i = 0; !status && i < s->n_paths; i++) describe_basis(s, &s->paths[i]);
     if (!status && !n)

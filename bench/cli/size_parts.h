@@ -34,10 +34,11 @@ typedef struct EngTraffic {
 
 /* Where the rows lie and how they travel to who reads them. */
 typedef struct EngSizePath {
-    char name[64]; /* "dram,pcie" */
+    char name[96]; /* "dram,pcie" */
     int n;
     const EngTier *tiers[ENG_MAX_STAGES];
-    EngPlace place;
+    EngPlace place;  /* of the tables */
+    int cache;       /* which tier holds the row cache; 0: there is none */
     char basis[640]; /* what its values are: measured, extrapolated from specifications ... */
 } EngSizePath;
 
@@ -60,7 +61,8 @@ typedef struct EngSize {
     EngSizeCorpus corpora[ENG_SIZE_MAX_TRAFFIC];
     int shards, copies, readers, ranks, host_devices; /* the last three 0: not given */
     double slo, years, cache_bytes;                   /* 0: not given */
-    const char *policy;                               /* "lru", "ways", "admission" */
+    const EngTier *cache;                             /* that holds the row cache, or NULL */
+    const char *policy;                               /* "lru", "ways", "admission"; "" */
     EngSharding scheme;                               /* of the exchange */
     const EngTier *link;                              /* NULL: none is planned */
     const EngTier *scales;                            /* NULL: beside the values */

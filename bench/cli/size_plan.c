@@ -21,8 +21,27 @@ static bool counts_weights(const EngSize *s)
     return s->ranks && s->model.n_weights;
 }
 
+/* Of the fullest device or host: a replica's cache is split like its rows over readers, or like
+ * itself over hosts, and a host holds those of all its replicas. */
+static EngLedgerLine cache_line(const EngSize *s)
+{
+    EngLedgerLine line = {.layer = -1};
+    double holders = 1, replicas = eng_size_replicas_of_host(s);
+    eng_tier_place(s->cache, &line.place);
+    if (line.place == ENG_PLACE_DEVICE) {
+        holders = s->link ? s->shards : s->readers > 1 ? s->readers : 1;
+        replicas = 1;
+    } else if (s->ranks && s->host_devices)
+        holders = ceil((double)s->ranks / s->host_devices);
+    snprintf(line.name, sizeof line.name, "row cache%s", replicas > 1 ? "s of replicas" : "");
+    line.bytes = (uint64_t)ceil(s->cache_bytes * replicas / holders);
+    line.pinned = line.place == ENG_PLACE_HOST;
+    return line;
+}
+
 EngStatus eng_size_ledger(const EngSize *s, const EngSizePath *path, EngLedger *ledger, EngErr *err)
 {
+    EngLedgerLine others[ENG_SIZE_MAX_RESERVES + 1];
     EngLedgerInput in = {.preset = &s->preset,
                          .format = s->preset.row_format,
                          .tables = path->place,
@@ -31,9 +50,11 @@ EngStatus eng_size_ledger(const EngSize *s, const EngSizePath *path, EngLedger *
                          .replicas = path->place == ENG_PLACE_HOST ? 1 : s->copies,
                          .pinned = path->place == ENG_PLACE_HOST,
                          .staging_buffers = 2,
-                         .reserves = s->reserves,
+                         .reserves = others,
                          .n_reserves = s->n_reserves,
                          .kv_tokens = (int64_t)s->kv_tokens};
+    memcpy(others, s->reserves, sizeof s->reserves);
+    if (s->cache) others[in.n_reserves++] = cache_line(s);
     for (int i = 0; i < s->n_traffic; i++) {
         int64_t streams = s->traffic[i].decode ? (int64_t)s->traffic[i].streams : 1;
         if ((int64_t)s->traffic[i].tokens > in.batch_tokens)
@@ -55,7 +76,13 @@ EngStatus eng_size_ledger(const EngSize *s, const EngSizePath *path, EngLedger *
     in.capacity[ENG_PLACE_HOST] = (uint64_t)field(s, "dram", ENG_TIER_CAPACITY);
     in.capacity[path->place] =
         (uint64_t)path->tiers[0]->fields[ENG_TIER_CAPACITY].value; /* 0: not known */
-    in.pin_limit = (uint64_t)path->tiers[0]->fields[ENG_TIER_PIN_LIMIT].value;
+    const EngTier *pinned = path->tiers[0];
+    if (s->cache) {
+        EngPlace place = others[in.n_reserves - 1].place;
+        in.capacity[place] = (uint64_t)s->cache->fields[ENG_TIER_CAPACITY].value;
+        if (place == ENG_PLACE_HOST) pinned = s->cache;
+    }
+    in.pin_limit = (uint64_t)pinned->fields[ENG_TIER_PIN_LIMIT].value;
     return eng_ledger_build(&in, ledger, err);
 }
 
@@ -113,6 +140,7 @@ EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTr
                        .tokens = t->tokens,
                        .unique = t->unique,
                        .hits = t->hits,
+                       .cache = path->cache,
                        .readers = s->readers,
                        .layers = t->times,
                        .n_layers = s->n_layers,

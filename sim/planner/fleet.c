@@ -41,7 +41,8 @@ EngLoad eng_fleet_load(const EngFleet *fleet, double step_tokens, const EngStepP
 {
     const EngStage *s = &plan->gathers[0].stages[stage]; /* layers ask for equally many rows */
     double steps = fleet->host_rate / step_tokens, times = steps * plan->n, busy = 0;
-    if (s->rows > 0) times *= plan->all_rows / s->rows; /* a stage may carry one reader's */
+    if (s->rows > 0) /* a stage may carry one reader's */
+        times *= plan->all_rows * eng_step_stage_share(plan, stage) / s->rows;
     EngLoad load = {.bytes_per_s = s->bytes * times, .requests_per_s = s->requests * times};
     for (int t = 0; t < ENG_GATHER_OUTSTANDING; t++)
         busy = fmax(busy, s->terms[t] / fmax(1, s->crowd) * times);

@@ -140,7 +140,8 @@ EngStatus eng_gather_plan_rows(const EngTier *const *tiers, int n_tiers, const E
     }
     if (most == 0) return ENG_OK;
     gather->time = issue + gather->stages[gather->slowest].time;
-    for (int i = 0; i < gather->n_path; i++) gather->time += gather->stages[i].latency;
+    for (int i = 0; i < gather->n_path; i++)
+        if (rows[i] > 0) gather->time += gather->stages[i].latency;
     return ENG_OK;
 }
 

@@ -13,7 +13,7 @@
 
 #include "sim/machine/machine.h"
 
-#define ENG_MAX_STAGES 3
+#define ENG_MAX_STAGES 4
 
 typedef enum EngGatherTerm {
     ENG_GATHER_BANDWIDTH = 0,

@@ -25,6 +25,9 @@ static EngStatus check(const EngStepInput *in, EngErr *err)
         return ENG_FAIL(err, ENG_USAGE, "plan: a unique share of %g, not in (0, 1]", in->unique);
     if (!(in->hits >= 0 && in->hits <= 1))
         return ENG_FAIL(err, ENG_USAGE, "plan: a hit share of %g, not in [0, 1]", in->hits);
+    if (in->cache < 0 || in->cache >= in->n_path || (in->hits > 0 && !in->cache))
+        return ENG_FAIL(err, ENG_USAGE, "plan: a cache in tier %d of %d, not behind the first",
+                        in->cache, in->n_path);
     if (!(in->exchange >= 0) || isinf(in->exchange))
         return ENG_FAIL(err, ENG_USAGE, "plan: an exchange of %g s", in->exchange);
     return ENG_OK;
@@ -52,11 +55,17 @@ static int at_least_1(int count)
     return count > 1 ? count : 1;
 }
 
+double eng_step_stage_share(const EngStepPlan *plan, int stage)
+{
+    return stage < plan->cache ? 1 - plan->hits : 1;
+}
+
 /* Of one reader, or of all that are on a host. */
 static double rows_through(const EngStepInput *in, const EngStepPlan *plan, int stage)
 {
     int hosts = at_least_1(in->hosts), beside = (plan->readers + hosts - 1) / hosts;
-    return in->shared & 1u << stage ? fmin(plan->all_rows, plan->rows * beside) : plan->rows;
+    double rows = in->shared & 1u << stage ? fmin(plan->all_rows, plan->rows * beside) : plan->rows;
+    return rows * eng_step_stage_share(plan, stage);
 }
 
 static void speed_up(EngGather *g, int stage, double faster)
@@ -122,8 +131,8 @@ static double crowd_of(const EngStepInput *in, const EngStepPlan *plan, Crowded 
 static EngStatus settle(const EngStepInput *in, Crowded *crowded, EngStepPlan *plan, EngErr *err)
 {
     double part = eng_shard_largest_load(plan->columns, plan->readers, in->tokens);
-    plan->all_rows = plan->looked_up * in->unique * (1 - in->hits);
-    plan->rows = fmin(part, plan->looked_up) * in->unique * (1 - in->hits);
+    plan->all_rows = plan->looked_up * in->unique;
+    plan->rows = fmin(part, plan->looked_up) * in->unique;
     EngStatus status = plan_crowded(in, crowded, plan, err);
     /* A longer fetch is met by more of the others; from below this rises to where it stays. */
     for (int i = 0; i < MOST_ROUNDS && !status && in->replicas > 1 && in->shared; i++) {
@@ -143,6 +152,8 @@ EngStatus eng_step_plan(const EngStepInput *in, EngStepPlan *plan, EngErr *err)
     if (status) return status;
     plan->n = address.n_layers;
     plan->columns = address.n_columns;
+    plan->cache = in->cache;
+    plan->hits = in->hits;
     plan->looked_up = in->tokens * address.n_columns;
     plan->readers = at_least_1(in->readers);
     for (int i = 0; i < in->n_layers; i++) plan->step += in->layers[i];
@@ -257,6 +268,9 @@ void eng_step_print(const EngStepInput *in, const EngStepPlan *plan, EngStr *out
     eng_str_printf(out, "rows: %.6g looked up per layer, %.6g read by one reader", plan->looked_up,
                    plan->rows);
     if (plan->readers > 1) eng_str_printf(out, ", %.6g by all %d", plan->all_rows, plan->readers);
+    if (plan->cache)
+        eng_str_printf(out, "; %.4g %% of them from the cache in %s", 100 * plan->hits,
+                       in->path[plan->cache]->name);
     eng_str_add(out, "\n");
     for (int k = 0; k < plan->n; k++) {
         const EngQueuedFetch *f = &plan->fetches[k];

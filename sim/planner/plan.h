@@ -17,7 +17,10 @@ typedef struct EngStepInput {
     int n_path;
     const EngTier *scales; /* that holds them (EngRowLayout); NULL: beside the values */
     double tokens;         /* of the step; speculation: streams x (drafted + 1) */
-    double unique, hits; /* share of rows left by deduplication; of these, share that caches hold */
+    double unique;         /* share of rows left by deduplication */
+    double hits; /* of these, share that a cache in path[cache] holds, which the tiers before it
+                    do not carry; it reads them as its own, those behind it carry all. 0: none */
+    int cache;
     /* Devices that each take their columns through links of their own, and hosts that they are
      * evenly on: a tier in `shared` carries what all readers of its host take. 0: one. */
     int readers, hosts;
@@ -42,6 +45,8 @@ typedef struct EngStepPlan {
     double hash, exchange, step, added; /* s; step: without stalls */
     int replicas;                       /* that share tiers of the path */
     int readers, columns;               /* at least 1; rows of a token and layer */
+    int cache;                          /* of the input, as hits */
+    double hits;
 } EngStepPlan;
 
 /* Replicas that share a tier are not in step with each other. Of the R - 1 others as many are
@@ -51,9 +56,11 @@ typedef struct EngStepPlan {
  * each 1/R; one that is seldom asked, or whose limit is how many requests one replica has under
  * way, gives as if alone.
  *
- * ENG_USAGE: shares outside [0, 1], fewer layer times than the deepest Engram layer needs;
- * ENG_UNSUPPORTED: a value of a tier that nobody gave. */
+ * ENG_USAGE: shares outside [0, 1], hits without a cache behind the first tier, fewer layer times
+ * than the deepest Engram layer needs; ENG_UNSUPPORTED: a value of a tier that nobody gave. */
 EngStatus eng_step_plan(const EngStepInput *input, EngStepPlan *plan, EngErr *err);
+/* Of the rows that are read, those that a stage carries: what the cache behind it lacks, or all. */
+double eng_step_stage_share(const EngStepPlan *plan, int stage);
 bool eng_step_hidden(const EngStepPlan *plan); /* nothing is added to the step */
 
 /* What would hide a layer that waits, by planning the step again: the slowest tier of its fetch

@@ -445,31 +445,66 @@ static void test_cures(void **state)
     assert_near(plan.fetches[0].stall, 0, 0, "cured");
 }
 
+/* Half of 24,000 look-ups are left, of which a cache in memory holds three quarters: the drive
+ * reads 3000 rows, memory and link carry 12,000 of 264 B each. */
 static void test_plan_shares(void **state)
 {
     (void)state;
     EngErr err = {0};
     EngPreset preset = preset_of("v41-flash");
-    EngTier nvme = tier_of("nvme", 0, 2.5e6, 80e-6);
+    EngTier nvme = tier_of("nvme", 0, 2.5e6, 80e-6), dram = tier_of("dram", 200e9, 0, 1e-7);
+    EngTier pcie = tier_of("pcie", 53e9, 0, 1e-6);
     double layers[20] = {0};
     EngStepPlan plan;
+    EngFleet fleet = {.host_rate = 1000};
     EngStepInput good = {.preset = &preset,
                          .format = ENG_ROW_FP8_PACKED,
-                         .path = {&nvme},
-                         .n_path = 1,
+                         .path = {&nvme, &dram, &pcie},
+                         .n_path = 3,
                          .tokens = 1000,
                          .unique = 0.5,
                          .hits = 0.75,
+                         .cache = 1,
                          .layers = layers,
                          .n_layers = 20,
                          .hash = 1e-5};
     assert_int_equal(eng_step_plan(&good, &plan, &err), ENG_OK);
     assert_near(plan.looked_up, 24000, 0, "looked up");
-    assert_near(plan.rows, 3000, 1e-9, "read");
+    assert_near(plan.rows, 12000, 1e-9, "read");
+    const EngStage *stages = plan.gathers[0].stages;
+    assert_near(stages[0].time, 3000 / 2.5e6, 1e-12, "misses");
+    assert_near(stages[1].time, 12000 * 264 / 200e9, 1e-15, "all from memory");
+    assert_near(stages[2].bytes, 12000 * 264, 1e-6, "hits cross the link");
+    assert_near(plan.gathers[0].time, 3000 / 2.5e6 + 81.1e-6, 1e-12, "with its latencies");
+    /* A step of 1000 tokens a second, two layers. */
+    assert_near(eng_fleet_load(&fleet, 1000, &plan, 0).requests_per_s, 6000, 1e-9, "drive");
+    assert_near(eng_fleet_load(&fleet, 1000, &plan, 2).requests_per_s, 24000, 1e-9, "link");
+    EngStr out = {0};
+    eng_step_print(&good, &plan, &out);
+    assert_non_null(
+        strstr(out.text, "12000 read by one reader; 75 % of them from the cache in dram"));
+    eng_str_free(&out);
+    /* Readers have links of their own; the drive of their host reads the misses of all. */
+    EngStepInput more = good;
+    more.readers = 4;
+    more.shared = 3;
+    assert_int_equal(eng_step_plan(&more, &plan, &err), ENG_OK);
+    assert_near(plan.gathers[0].stages[0].time, 3000 / 2.5e6, 1e-12, "misses of four");
+    assert_near(plan.gathers[0].stages[2].bytes, 3000 * 264, 1e-6, "a reader's link");
+    assert_near(eng_fleet_load(&fleet, 1000, &plan, 0).requests_per_s, 6000, 1e-9, "of four");
     EngStepInput bad = good;
     bad.hits = 1;
     assert_int_equal(eng_step_plan(&bad, &plan, &err), ENG_OK);
-    assert_near(plan.added, 0, 0, "all rows in the cache");
+    assert_near(plan.gathers[0].time, 12000 * 264 / 53e9 + 1.1e-6, 1e-12, "none of the drive");
+    bad.cache = 2;
+    assert_int_equal(eng_step_plan(&bad, &plan, &err), ENG_OK);
+    assert_near(plan.gathers[0].time, 12000 * 264 / 53e9 + 1e-6, 1e-12, "behind memory");
+    static const int outside[] = {-1, 0, 3};
+    for (int i = 0; i < LENGTH(outside); i++) {
+        bad.cache = outside[i];
+        assert_int_equal(eng_step_plan(&bad, &plan, &err), ENG_USAGE);
+    }
+    bad = good;
     bad.hits = 1.1;
     assert_int_equal(eng_step_plan(&bad, &plan, &err), ENG_USAGE);
     bad = good;

@@ -270,7 +270,10 @@ static void test_scales_elsewhere(void **state)
     assert_near(gather.time, 4000 / 1e6 + 2e-6, 1e-12, "scales come meanwhile");
     EngTier other = dram;
     layout.scales = &other;
-    assert_int_equal(eng_gather_plan(path, 3, &layout, 1000, 0, &gather, &err), ENG_USAGE);
+    const EngTier *full[ENG_MAX_STAGES];
+    for (int i = 0; i < ENG_MAX_STAGES; i++) full[i] = path[i % 3];
+    assert_int_equal(eng_gather_plan(full, ENG_MAX_STAGES, &layout, 1000, 0, &gather, &err),
+                     ENG_USAGE);
 }
 
 static void test_gather_refuses(void **state)
@@ -279,7 +282,8 @@ static void test_gather_refuses(void **state)
     EngErr err = {0};
     EngGather gather;
     EngTier tier = make_tier("hbm");
-    const EngTier *path[] = {&tier, &tier, &tier, &tier};
+    const EngTier *path[ENG_MAX_STAGES + 1];
+    for (int i = 0; i <= ENG_MAX_STAGES; i++) path[i] = &tier;
     EngRowLayout layout = eng_row_layout(ENG_ROW_FP8, 256);
     assert_int_equal(eng_gather_plan(path, 1, &layout, 1, 0, &gather, &err), ENG_UNSUPPORTED);
     assert_non_null(strstr(err.text, "latency"));
@@ -291,7 +295,8 @@ static void test_gather_refuses(void **state)
     assert_non_null(strstr(err.text, "efficiency"));
     set(&tier, ENG_TIER_EFFICIENCY, 0.5);
     assert_int_equal(eng_gather_plan(path, 1, &layout, 1, 0, &gather, &err), ENG_OK);
-    assert_int_equal(eng_gather_plan(path, 4, &layout, 1, 0, &gather, &err), ENG_USAGE);
+    assert_int_equal(eng_gather_plan(path, ENG_MAX_STAGES + 1, &layout, 1, 0, &gather, &err),
+                     ENG_USAGE);
     assert_int_equal(eng_gather_plan(path, 0, &layout, 1, 0, &gather, &err), ENG_USAGE);
     assert_int_equal(eng_gather_plan(path, 1, &layout, -1, 0, &gather, &err), ENG_USAGE);
     assert_int_equal(eng_gather_plan(path, 1, &layout, NAN, 0, &gather, &err), ENG_USAGE);
