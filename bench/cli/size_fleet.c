@@ -236,6 +236,7 @@ static EngStatus training_points(const EngSize *s, EngSizePoints *p, EngErr *err
         eng_size_value(p, ENG_SIZE_BYTES, t.table_bytes + t.state_bytes);
         eng_size_value(p, ENG_SIZE_FETCH_US, t.fetch * US);
         eng_size_value(p, ENG_SIZE_STEP_US, t.give_back * US);
+        eng_size_value(p, ENG_SIZE_TERM_US, t.sync * US);
         eng_size_value(p, ENG_SIZE_STALL_US, t.exposed * US);
         eng_size_value(p, ENG_SIZE_SHARE, t.far_share);
         eng_size_rests(p, "--training: %d ranks, %d to a node, links of %.3g and %.3g GB/s",

@@ -109,6 +109,9 @@ EngStatus eng_size_hosts(const EngSize *size, EngSizeResult *result, EngErr *err
 EngStatus eng_size_bill(const EngSize *size, EngSizeResult *result, EngErr *err);
 void eng_size_print_hosts(const EngSize *size, const EngSizeResult *result, EngStr *out);
 void eng_size_print_usd(const EngBill *bill, EngStr *out); /* and what it is without */
+/* Nothing for tables on drives. */
+EngStatus eng_size_print_startup(const EngSize *size, const EngSizePath *path,
+                                 const EngLedger *ledger, EngStr *out, EngErr *err);
 /* All of it as text. */
 EngStatus eng_size_print(const EngSize *size, EngStr *out, EngErr *err);
 

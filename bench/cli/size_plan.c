@@ -177,29 +177,6 @@ EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTr
     return status ? status : eng_size_bill(s, r, err);
 }
 
-/* Of the tables on one host or drive; rates that are not known are NAN in *startup. */
-static EngStatus startup_of(const EngSize *s, const EngSizePath *path, const EngLedger *ledger,
-                            EngStartup *startup, EngErr *err)
-{
-    double bytes = 0, pinned = 0;
-    for (int i = 0; i < ledger->n; i++)
-        if (ledger->lines[i].layer >= 0) {
-            bytes += (double)ledger->lines[i].bytes;
-            if (ledger->lines[i].pinned) pinned += (double)ledger->lines[i].bytes;
-        }
-    const EngQuantity *drive = NULL;
-    for (int i = 0; i < s->machine.n_tiers; i++)
-        if (!strcmp(s->machine.tiers[i].name, "nvme") || !strcmp(s->machine.tiers[i].name, "file"))
-            drive = &s->machine.tiers[i].fields[ENG_TIER_BANDWIDTH];
-    EngStartupInput in = {.bytes = path->place == ENG_PLACE_DRIVE ? 0 : bytes,
-                          .copies = s->copies,
-                          .read_rate = drive ? drive->value : 0,
-                          .populate_rate = path->tiers[0]->fields[ENG_TIER_POPULATE_RATE].value,
-                          .pin_rate = path->tiers[0]->fields[ENG_TIER_PIN_RATE].value,
-                          .pinned = path->place == ENG_PLACE_HOST ? pinned : 0};
-    return eng_startup_plan(&in, startup, err);
-}
-
 /* ---- text --------------------------------------------------------------------------------------
  */
 
@@ -279,9 +256,7 @@ static void print_uncounted(const EngSize *s, EngStr *out)
 static EngStatus print_place(const EngSize *s, const EngSizePath *path, EngStr *out, EngErr *err)
 {
     EngLedger ledger;
-    EngStartup start;
     EngStatus status = eng_size_ledger(s, path, &ledger, err);
-    if (!status) status = startup_of(s, path, &ledger, &start, err);
     if (status) return status;
     eng_str_printf(out, "\n== path %s\n\nbytes, of the fullest %s of %d\n", path->name,
                    path->place == ENG_PLACE_DEVICE ? "device"
@@ -290,26 +265,7 @@ static EngStatus print_place(const EngSize *s, const EngSizePath *path, EngStr *
                    s->shards);
     eng_ledger_print(&ledger, out);
     print_uncounted(s, out);
-    if (path->place == ENG_PLACE_DRIVE) return ENG_OK;
-    eng_str_add(out, "start-up:");
-    const struct {
-        const char *name;
-        double seconds;
-        const char *ask;
-    } parts[] = {{"reading", start.read, "a tier nvme or file with a bandwidth"},
-                 {"populating", start.populate, ".populate_rate"},
-                 {"pinning", start.pin, ".pin_rate"}};
-    for (int i = 0; i < 3; i++)
-        if (isnan(parts[i].seconds))
-            eng_str_printf(out, " %s not known (%s%s),", parts[i].name,
-                           i ? path->tiers[0]->name : "", parts[i].ask);
-        else
-            eng_str_printf(out, " %s %.3g s,", parts[i].name, parts[i].seconds);
-    if (isnan(start.total))
-        eng_str_add(out, " in all not known\n");
-    else
-        eng_str_printf(out, " in all %.3g s\n", start.total);
-    return ENG_OK;
+    return eng_size_print_startup(s, path, &ledger, out, err);
 }
 
 static void print_sharding(const EngSize *s, const EngTraffic *t, EngStr *out)
@@ -371,19 +327,19 @@ static EngStatus print_training(const EngSize *s, EngStr *out, EngErr *err)
                    "a rank holds %.3g GiB of tables, %.3g GiB of optimizer state, %.3g GiB of rows "
                    "of its batch\n"
                    "a batch fetches %.3g GB (%.3g %% from other nodes) in %.4g ms, returns %.3g GB "
-                   "in %.4g ms, %.3g GB between replicas\n"
+                   "in %.4g ms, exchanges %.3g GB between replicas in %.4g ms\n"
                    "vision encoder %.4g ms and backward %.4g ms hide all but %.4g ms\n",
                    in->group, in->ranks, t.table_bytes / GIB, t.state_bytes / GIB,
                    t.prefetch_buffer / GIB, t.fetch_bytes / 1e9, 100 * t.far_share, t.fetch * 1e3,
-                   t.return_bytes / 1e9, t.give_back * 1e3, t.sync_bytes / 1e9, in->vision * 1e3,
-                   in->backward * 1e3, t.exposed * 1e3);
+                   t.return_bytes / 1e9, t.give_back * 1e3, t.sync_bytes / 1e9, t.sync * 1e3,
+                   in->vision * 1e3, in->backward * 1e3, t.exposed * 1e3);
     if (!s->model.n_weights) return ENG_OK;
     uint64_t weights;
     status = eng_model_bytes(&s->model, &weights, err);
     layer = (double)weights / s->n_layers;
     int side_by_side[ENG_MAX_LAYERS];
     for (int i = 0; i < address.n_layers; i++) side_by_side[i] = address.layer_ids[0] + i;
-    double module = t.table_bytes / address.n_layers;
+    double module = t.table_bytes * in->group / address.n_layers; /* whole, as layers are */
     if (!status)
         status = eng_stage_balance(s->n_layers, layer, address.layer_ids, address.n_layers, module,
                                    s->training.stages, &balance, err);
@@ -392,8 +348,9 @@ static EngStatus print_training(const EngSize *s, EngStr *out, EngErr *err)
                                    s->training.stages, &close, err);
     if (!status)
         eng_str_printf(out,
-                       "%d pipeline stages: the fullest holds %.3g of the mean with modules at "
-                       "their layers, %.3g with them side by side\n",
+                       "%d pipeline stages, if as many ranks share a layer as a table: the fullest "
+                       "holds %.3g of the mean with modules at their layers, %.3g with them side "
+                       "by side\n",
                        s->training.stages, balance, close);
     return status;
 }

@@ -14,5 +14,6 @@ set ylabel 'of a batch (ms)'
 set key outside right top
 plot data using (column('ranks')):(column('fetch_ms')) with linespoints linecolor rgb hue(1) linewidth 1.5 pointtype 6 title 'fetch (simulated)', \
     data using (column('ranks')):(column('return_ms')) with linespoints linecolor rgb hue(2) linewidth 1.5 pointtype 4 title 'gradients back (simulated)', \
+    data using (column('ranks')):(column('replicas_ms')) with linespoints linecolor rgb hue(4) linewidth 1.5 pointtype 2 title 'gradients between replicas (simulated)', \
     data using (column('ranks')):(column('exposed_ms')) with linespoints linecolor rgb hue(3) linewidth 1.5 pointtype 8 title 'not hidden (simulated)'
 unset multiplot

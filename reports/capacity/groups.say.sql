@@ -1,3 +1,3 @@
-SELECT printf('A group of %d ranks holds %.4g GB a rank, fetches the batch in %.4g ms and leaves %.4g ms that nothing hides; groups of %d hold %.4g GB and take %.4g ms (%.4g left).',
-    (SELECT CAST(ranks AS INTEGER) FROM figure WHERE ranks >= 8 ORDER BY ranks LIMIT 1), (SELECT gb FROM figure WHERE ranks >= 8 ORDER BY ranks LIMIT 1), (SELECT fetch_ms FROM figure WHERE ranks >= 8 ORDER BY ranks LIMIT 1), (SELECT exposed_ms FROM figure WHERE ranks >= 8 ORDER BY ranks LIMIT 1),
-    (SELECT ranks FROM figure ORDER BY ranks DESC LIMIT 1), (SELECT gb FROM figure ORDER BY ranks DESC LIMIT 1), (SELECT fetch_ms FROM figure ORDER BY ranks DESC LIMIT 1), (SELECT exposed_ms FROM figure ORDER BY ranks DESC LIMIT 1));
+SELECT group_concat(part, '; ') || '.'
+FROM (SELECT printf('%s of %d hold %.4g GB a rank, fetch a batch in %.4g ms, exchange gradients between replicas in %.4g ms and leave %.4g ms that nothing hides', iif(n = 1, 'Groups', 'groups'), ranks, gb, fetch_ms, replicas_ms, exposed_ms) AS part
+    FROM (SELECT *, row_number() OVER (ORDER BY ranks) AS n FROM figure WHERE ranks IN (1, (SELECT min(ranks) FROM figure WHERE ranks >= 8), (SELECT max(ranks) FROM figure))) ORDER BY n);

@@ -9,7 +9,7 @@
 typedef struct EngStartupInput {
     double bytes;         /* of tables on the host, copies included */
     double copies;        /* that are made from one reading of the file, at least 1 */
-    double read_rate;     /* B/s of the file; 0: not known */
+    double read_rate;     /* B/s of the file, read in order; 0: not known */
     double populate_rate; /* B/s; 0: not known */
     double pin_rate;      /* B/s; 0: not known, not asked when nothing is pinned */
     double pinned;        /* bytes */

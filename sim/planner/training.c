@@ -24,6 +24,12 @@ static EngStatus check(const EngTrainingInput *in, EngErr *err)
     return ENG_OK;
 }
 
+/* Both at once, the slower one counts. */
+static double over_links(const EngTrainingInput *in, double bytes, double far)
+{
+    return bytes * fmax(far / in->far_rate, (1 - far) / in->near_rate);
+}
+
 EngStatus eng_training_plan(const EngTrainingInput *in, EngTraining *t, EngErr *err)
 {
     EngAddress address;
@@ -35,25 +41,26 @@ EngStatus eng_training_plan(const EngTrainingInput *in, EngTraining *t, EngErr *
                                 eng_row_scale_bytes(in->preset->row_format, in->preset->row_dims));
     for (int l = 0; l < address.n_layers; l++) rows += (double)address.rows[l];
     double read = in->local_tokens * address.n_columns * address.n_layers * in->unique;
-    double near = fmin(group, in->ranks_per_node);
+    double node = in->ranks_per_node, near = fmin(group, node);
     *t = (EngTraining){.replicas = in->ranks / in->group,
                        .table_bytes = rows / group * row_bytes,
                        .state_bytes = rows / group * dims * in->state_bytes,
-                       .far_share = (group - near) / group,
+                       .far_share = group > 1 ? (group - near) / (group - 1) : 0,
                        .prefetch_buffer = read * row_bytes};
     t->state_bytes /= t->replicas;
-    double away = (group - 1) / group, far = t->far_share;
+    double away = (group - 1) / group;
     t->fetch_bytes = read * away * row_bytes;
     t->return_bytes = read * away * dims * in->gradient_bytes;
     /* Rows of its shard that the batch of its group touched, to the replicas that keep their
      * state. */
     t->sync_bytes =
         fmin(rows / group, read) * dims * in->gradient_bytes * (t->replicas - 1) / t->replicas;
-    double beside = away - far;
-    t->fetch = read * row_bytes * fmax(far / in->far_rate, beside / in->near_rate);
-    t->give_back =
-        read * dims * in->gradient_bytes * fmax(far / in->far_rate, beside / in->near_rate);
-    t->exposed = fmax(0, t->fetch - in->vision) + fmax(0, t->give_back - in->backward);
+    t->fetch = over_links(in, t->fetch_bytes, t->far_share);
+    t->give_back = over_links(in, t->return_bytes, t->far_share);
+    /* Replicas of a shard are a group apart: so many of the others are on its node. */
+    double beside = fmin(t->replicas, fmax(1, floor(node / group))) - 1;
+    t->sync = over_links(in, t->sync_bytes, 1 - beside / fmax(1, t->replicas - 1));
+    t->exposed = fmax(0, t->fetch - in->vision) + fmax(0, t->give_back + t->sync - in->backward);
     return ENG_OK;
 }
 

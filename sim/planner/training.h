@@ -1,8 +1,9 @@
 /* Training with tables shared by groups of ranks (V4.1 report, section 3.1.3): rows are partitioned
  * over an Engram group, optimizer state over the group's replicas; the rows of a whole local batch
  * are fetched before its micro-batches and their gradients go back after the backbone's backward,
- * both behind the vision encoder. A larger group holds less per rank and reaches further for a
- * row.
+ * both behind the vision encoder; behind these, gradients of a shard's rows go to the replicas that
+ * keep their state. A larger group holds less per rank and reaches further for a row; a smaller one
+ * exchanges more between replicas. Not counted: updated values on their way back to replicas.
  */
 #ifndef ENG_SIM_PLANNER_TRAINING_H
 #define ENG_SIM_PLANNER_TRAINING_H
@@ -28,10 +29,10 @@ typedef struct EngTraining {
     int replicas;                     /* groups */
     double table_bytes;               /* of a rank: fp8 values and scales */
     double state_bytes;               /* of a rank, shared over replicas */
-    double far_share;                 /* of fetched rows that come over the network */
+    double far_share;                 /* of rows that other ranks send, over the network */
     double fetch_bytes, return_bytes; /* of a rank and batch, both layers, received or sent */
     double sync_bytes;                /* of a rank: gradients of one table shard over replicas */
-    double fetch, give_back;          /* s */
+    double fetch, give_back, sync;    /* s */
     double exposed;                   /* s that the windows do not hide */
     double prefetch_buffer;           /* bytes: rows of the whole batch */
 } EngTraining;

@@ -74,6 +74,25 @@ says 'host: .* does not fit by .*its largest line is row cache' 'verdict .*does 
     --years=4 --assume=nvme.unit_price=1500USD >out.txt 2>err.txt || fail "a price: $(cat err.txt)"
 says '  dram  *0.0000[1-9][0-9]* to 0.000[1-9][0-9]* USD' 'a host asks nvme .*its 2 replicas share it' 'nvme: shared by replicas, 1\.' 'out of step with each other, share nvme dram'
 grep -q 'without: .*dram' out.txt && fail "memory with a price is called unpriced"
+# Alone a rank fetches nothing, and gives the gradients of 65536 x 48 / 2 rows of 512 B to 511 replicas, 504 of them over 40 GB/s:
+# 0.8053 GB in 511 of 512 parts, 19.8 ms. Five layers of 7.67 GB in a stage with a table of 101.4 GB, or two of them, of (306.8 + 202.8) / 8.
+"$engram" size $host $assume --training=ranks=512,group=1,node=8,tokens=65536,unique=0.5,state=4B,gradient=2B,near=400GB/s,far=40GB/s,vision=20ms,backward=1ms,stages=8 \
+    >out.txt 2>err.txt || fail "training alone: $(cat err.txt)"
+says 'fetches 0 GB (0 % from other nodes) in 0 ms, returns 0 GB in 0 ms, exchanges 0.804 GB between replicas in 19.82 ms' \
+    'hide all but 18.82 ms' '8 pipeline stages, if as many ranks share a layer as a table: the fullest holds 2.19 of the mean .*, 3.79 with'
+# Start-up: 202.758 GB once from one drive of 13 GB/s, whichever devices of the host keep which part; a copy on each of two nodes is
+# read once and populated twice, and 16 devices are on two hosts.
+started() # words, options
+{
+    "$engram" size $drive --machine=h200 --machine=epyc-9005 $assume $traffic --layers=40 --unique=1 --hits=0 --assume=hbm.latency=600ns \
+        --assume=hbm.efficiency=50% --assume=hbm.populate_rate=50GB/s --assume=dram.pin_rate=4GB/s --assume=dram.populate_rate=2GB/s $2 >out.txt 2>err.txt ||
+        fail "start-up $2: $(cat err.txt)"
+    says "$1"
+}
+started 'start-up: reading 15.6 s beside populating 0.507 s, in all 15.6 s' "--path=hbm --shards=8 --copies=1 --host-devices=8"
+started 'start-up: reading 7.8 s beside populating 0.253 s, in all 7.8 s' "--path=hbm --shards=16 --copies=1 --host-devices=8"
+started 'start-up: reading not known (--host-devices, which read one drive) beside .*, in all not known' "--path=hbm --shards=8 --copies=1"
+started 'start-up: reading 15.6 s beside populating 203 s, then pinning 101 s, in all 304 s' "--path=dram,pcie --shards=1 --copies=2"
 # Hosts are paid whole: 8 of 8 devices at 2.5 to 7 USD/h for 100,000 tokens/s, though replicas are of 5; 16 that the tables ask
 # for are 128. Without any price no cost is known. Links are of a device each.
 hosts="--machine=h200 --machine=epyc-9005 $assume --layers=40 --unique=1 --hits=0 --copies=1 --host-devices=8 --years=4 --path=dram,pcie"
