@@ -2,6 +2,7 @@
 #include "reports/query.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -258,9 +259,18 @@ void eng_reportdb_close(EngReportDb *db)
     eng_free(db);
 }
 
-EngStatus eng_reportdb_published(EngReportDb *db, const char *folder, EngErr *err)
+EngStatus eng_reportdb_folder(EngReportDb *db, const char *folder, EngErr *err)
 {
-    return eng_study_published(db->sql, folder, err);
+    char path[PATH_MAX], *views = NULL;
+    EngStatus status = eng_study_published(db->sql, folder, err);
+    if (status) return status;
+    snprintf(path, sizeof path, "%s/views.sql", folder);
+    status = eng_file_read(path, &views, NULL, err);
+    if (status == ENG_NOT_FOUND) return ENG_OK;
+    if (!status && sqlite3_exec(db->sql, views, NULL, NULL, NULL))
+        status = ENG_FAIL(err, ENG_BAD_DATA, "%s: %s", path, sqlite3_errmsg(db->sql));
+    eng_free(views);
+    return status;
 }
 
 const char *eng_reportdb_traces(const EngReportDb *db)

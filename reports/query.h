@@ -22,8 +22,9 @@ const char *eng_reportdb_run_id(const EngReportDb *db);
 /* Statements that made the table trace_events (reports/traces.h); "" when the run has no traces. */
 const char *eng_reportdb_traces(const EngReportDb *db);
 
-/* Published numbers of a report's folder as the table `published`: see reports/study.h. */
-EngStatus eng_reportdb_published(EngReportDb *db, const char *folder, EngErr *err);
+/* What a report's folder has for all its queries: published numbers as the table `published` (see
+ * reports/study.h), and temporary views of its own (views.sql). */
+EngStatus eng_reportdb_folder(EngReportDb *db, const char *folder, EngErr *err);
 
 /* Rows as text. Numbers are the shortest that read back to the same value; NULL cells are NULL
  * pointers. */

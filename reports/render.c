@@ -163,7 +163,7 @@ EngStatus eng_report_render(const EngReportRequest *request, EngReportDone *done
         status ? NULL
                : eng_arena_printf(render->arena, "%s/%s", request->reports_dir, request->name);
     if (!status)
-        status = folder ? eng_reportdb_published(render->db, folder, err)
+        status = folder ? eng_reportdb_folder(render->db, folder, err)
                         : ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory", request->name);
     if (!status) status = prepare_folder(render, err);
     if (!status) status = make_page(render, &page, err);

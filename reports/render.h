@@ -9,8 +9,9 @@
  * {{table T}} and
  * {{value KEY}} are filled in, and for each figure F.sql (first line "-- title: ..."; a column
  * point_key says where each row comes from), F.say.sql (one text cell from the table `figure`,
- * which holds F.sql's rows) and F.gp (drawing commands; "# size: W H" chooses the size). What every
- * report shares lies in <reports> itself: run.sql (one row: the keys of {{value}}), outcomes.sql,
+ * which holds F.sql's rows) and F.gp (drawing commands; "# size: W H" chooses the size). What
+ * several queries of a report share is a CREATE TEMP VIEW in its views.sql. What every report
+ * shares lies in <reports> itself: run.sql (one row: the keys of {{value}}), outcomes.sql,
  * style.gp, frame.html.in.
  */
 #ifndef ENG_REPORTS_RENDER_H

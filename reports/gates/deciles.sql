@@ -2,14 +2,7 @@
 -- empty: no trained run of this database has gates that were looked at.
 -- Of the arms that differ in the gate's formula alone, those with most formulas, then streams, then runs.
 -- Means over seeds with 95 % intervals. Tenths of held-out tokens by how often the two ids at a position follow each other in training.
-WITH runs AS (
-    SELECT t.*, json_remove(arm, '$.gate') AS rest FROM v_train t WHERE loss IS NOT NULL
-    AND EXISTS (SELECT 1 FROM series s WHERE s.block_id = t.block_id AND s.point_key = t.point_key AND s.name LIKE 'gate:mean:%')
-), chosen AS (
-    SELECT *, CASE gate WHEN 'copysign' THEN 'signed root' WHEN 'plain' THEN 'no root' ELSE gate END
-        || CASE WHEN min(kind) OVER () = 'measured' AND max(kind) OVER () = 'measured' THEN '' WHEN max(kind) OVER () = min(kind) OVER () THEN ' (imported)' ELSE ' (partly imported)' END AS formula
-    FROM runs WHERE rest = (SELECT rest FROM runs GROUP BY rest ORDER BY count(DISTINCT gate) DESC, max(CAST(streams AS INTEGER)) DESC, count(*) DESC, rest LIMIT 1)
-), parts AS (
+WITH parts AS (
     SELECT c.formula, c.seed, c.point_key, '["' || replace(s.name, ':', '","') || '"]' AS name, s.step, s.value
     FROM chosen c JOIN series s ON s.block_id = c.block_id AND s.point_key = c.point_key AND s.name GLOB 'gate_decile:*'
 ), chosen_parts AS (

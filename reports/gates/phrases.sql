@@ -2,14 +2,7 @@
 -- empty: no trained run of this database has gates that were looked at.
 -- The run with the lowest seed of the arm with the signed root. Phrases (shaded) are runs of three tokens with the largest count times PMI that the held-out
 -- text has too, each from another source where there is one; a dot stands for a space.
-WITH runs AS (
-    SELECT t.*, json_remove(arm, '$.gate') AS rest FROM v_train t WHERE loss IS NOT NULL
-    AND EXISTS (SELECT 1 FROM series s WHERE s.block_id = t.block_id AND s.point_key = t.point_key AND s.name LIKE 'gate:mean:%')
-), chosen AS (
-    SELECT *, CASE gate WHEN 'copysign' THEN 'signed root' WHEN 'plain' THEN 'no root' ELSE gate END
-        || CASE WHEN min(kind) OVER () = 'measured' AND max(kind) OVER () = 'measured' THEN '' WHEN max(kind) OVER () = min(kind) OVER () THEN ' (imported)' ELSE ' (partly imported)' END AS formula
-    FROM runs WHERE rest = (SELECT rest FROM runs GROUP BY rest ORDER BY count(DISTINCT gate) DESC, max(CAST(streams AS INTEGER)) DESC, count(*) DESC, rest LIMIT 1)
-), run AS (
+WITH run AS (
     SELECT * FROM chosen ORDER BY gate = 'copysign' DESC, CAST(seed AS INTEGER) LIMIT 1
 ), parts AS (
     SELECT c.formula, c.point_key, c.seed, CAST(substr(s.name, 8, 1) AS INTEGER) AS phrase, substr(s.name, 10) AS rest, s.step, s.value

@@ -3,14 +3,7 @@
 -- Of the arms that differ in the gate's formula alone, those with most formulas, then streams, then runs.
 -- A row's reads are those of the training text; foreign ones are made by another n-gram. A token's rows are gathered for nothing where all of its gates
 -- are at most 0.05: all rows have the same bytes, so this is a share of traffic too.
-WITH runs AS (
-    SELECT t.*, json_remove(arm, '$.gate') AS rest FROM v_train t WHERE loss IS NOT NULL
-    AND EXISTS (SELECT 1 FROM series s WHERE s.block_id = t.block_id AND s.point_key = t.point_key AND s.name LIKE 'gate:mean:%')
-), chosen AS (
-    SELECT *, CASE gate WHEN 'copysign' THEN 'signed root' WHEN 'plain' THEN 'no root' ELSE gate END
-        || CASE WHEN min(kind) OVER () = 'measured' AND max(kind) OVER () = 'measured' THEN '' WHEN max(kind) OVER () = min(kind) OVER () THEN ' (imported)' ELSE ' (partly imported)' END AS formula
-    FROM runs WHERE rest = (SELECT rest FROM runs GROUP BY rest ORDER BY count(DISTINCT gate) DESC, max(CAST(streams AS INTEGER)) DESC, count(*) DESC, rest LIMIT 1)
-), parts AS (
+WITH parts AS (
     SELECT c.formula, c.seed, c.point_key, '["' || replace(s.name, ':', '","') || '"]' AS name, s.step, s.value
     FROM chosen c JOIN series s ON s.block_id = c.block_id AND s.point_key = c.point_key
     AND (s.name GLOB 'rows_foreign:*' OR s.name GLOB 'rows_collided:*' OR s.name GLOB 'gate_decile:unused:*' OR s.name GLOB 'gate_foreign:mean:*' OR s.name GLOB 'gate_foreign:n:*' OR s.name GLOB 'gathered_bytes:*')

@@ -2,14 +2,7 @@
 -- empty: only runs that this database saw trained have histograms; the file of runs keeps their shares alone.
 -- Of the arms that differ in the gate's formula alone, those with most formulas, then streams, then runs.
 -- All streams and seeds together; 80 bins: of the gate, and of copysign(log10(1 + 100 |score|), score).
-WITH runs AS (
-    SELECT t.*, json_remove(arm, '$.gate') AS rest FROM v_train t WHERE loss IS NOT NULL
-    AND EXISTS (SELECT 1 FROM series s WHERE s.block_id = t.block_id AND s.point_key = t.point_key AND s.name LIKE 'gate:mean:%')
-), chosen AS (
-    SELECT *, CASE gate WHEN 'copysign' THEN 'signed root' WHEN 'plain' THEN 'no root' ELSE gate END
-        || CASE WHEN min(kind) OVER () = 'measured' AND max(kind) OVER () = 'measured' THEN '' WHEN max(kind) OVER () = min(kind) OVER () THEN ' (imported)' ELSE ' (partly imported)' END AS formula
-    FROM runs WHERE rest = (SELECT rest FROM runs GROUP BY rest ORDER BY count(DISTINCT gate) DESC, max(CAST(streams AS INTEGER)) DESC, count(*) DESC, rest LIMIT 1)
-), shapes AS (
+WITH shapes AS (
     SELECT c.formula, c.point_key, h.layer, h.stream, h.lo, h.hi, h.scale, h.counts_json, h.name FROM chosen c
     JOIN histograms h ON h.block_id = c.block_id AND h.point_key = c.point_key
     WHERE h.name IN ('gate:0', 'gate_score:0', 'gate_decile:0', 'gate_decile:9', 'gate_decile_score:0', 'gate_decile_score:9')

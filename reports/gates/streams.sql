@@ -3,14 +3,7 @@
 -- Of the arms that differ in the gate's formula alone, those with most formulas, then streams, then runs.
 -- Pairs of streams: cosine of residual streams of a token at entry of a layer (the last: output), before Engram writes; over tokens, the cosine and the
 -- correlation of gates. A point per pair, its mean over seeds.
-WITH runs AS (
-    SELECT t.*, json_remove(arm, '$.gate') AS rest FROM v_train t WHERE loss IS NOT NULL
-    AND EXISTS (SELECT 1 FROM series s WHERE s.block_id = t.block_id AND s.point_key = t.point_key AND s.name LIKE 'gate:mean:%')
-), chosen AS (
-    SELECT *, CASE gate WHEN 'copysign' THEN 'signed root' WHEN 'plain' THEN 'no root' ELSE gate END
-        || CASE WHEN min(kind) OVER () = 'measured' AND max(kind) OVER () = 'measured' THEN '' WHEN max(kind) OVER () = min(kind) OVER () THEN ' (imported)' ELSE ' (partly imported)' END AS formula
-    FROM runs WHERE rest = (SELECT rest FROM runs GROUP BY rest ORDER BY count(DISTINCT gate) DESC, max(CAST(streams AS INTEGER)) DESC, count(*) DESC, rest LIMIT 1)
-), parts AS (
+WITH parts AS (
     SELECT c.formula, c.seed, c.point_key, substr(s.name, 1, instr(s.name, ':') - 1) AS part, substr(s.name, instr(s.name, ':') + 1) AS pair, s.step AS layer, s.value
     FROM chosen c JOIN series s ON s.block_id = c.block_id AND s.point_key = c.point_key
     AND (s.name GLOB 'stream_cosine:*' OR s.name GLOB 'gate_cosine:*' OR s.name GLOB 'gate_correlation:*')

@@ -1,13 +1,6 @@
 -- After training, on held-out text: means over seeds.
 -- empty: No trained run of this database has gates that were looked at.
-WITH runs AS (
-    SELECT t.*, json_remove(arm, '$.gate') AS rest FROM v_train t WHERE loss IS NOT NULL
-    AND EXISTS (SELECT 1 FROM series s WHERE s.block_id = t.block_id AND s.point_key = t.point_key AND s.name LIKE 'gate:mean:%')
-), chosen AS (
-    SELECT *, CASE gate WHEN 'copysign' THEN 'signed root' WHEN 'plain' THEN 'no root' ELSE gate END
-        || CASE WHEN min(kind) OVER () = 'measured' AND max(kind) OVER () = 'measured' THEN '' WHEN max(kind) OVER () = min(kind) OVER () THEN ' (imported)' ELSE ' (partly imported)' END AS formula
-    FROM runs WHERE rest = (SELECT rest FROM runs GROUP BY rest ORDER BY count(DISTINCT gate) DESC, max(CAST(streams AS INTEGER)) DESC, count(*) DESC, rest LIMIT 1)
-), parts AS (
+WITH parts AS (
     SELECT c.formula, c.seed, c.point_key, '["' || replace(s.name, ':', '","') || '"]' AS name, s.step, s.value
     FROM chosen c JOIN series s ON s.block_id = c.block_id AND s.point_key = c.point_key AND s.name GLOB 'gate:*'
 )

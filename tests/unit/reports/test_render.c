@@ -482,6 +482,19 @@ static void test_own_report(void **state)
     assert_int_equal(names.n, 1);
     assert_string_equal(names.items[0].title, "Mine");
 
+    /* Views that its queries share. */
+    spit(in_dir("own/mine/views.sql"), "CREATE TEMP VIEW two AS SELECT 2 AS x;");
+    own_report("{{figure fig}} {{sentence fig}}",
+               "-- title: T\nSELECT point_key, x FROM run_points, two WHERE run_id = :run",
+               "SELECT 'x is ' || max(x) FROM figure", g_good_gp);
+    expect_own(ENG_OK, NULL);
+    html = slurp(in_dir("mine/index.html"));
+    assert_has(html, "x is 2");
+    eng_free(html);
+    spit(in_dir("own/mine/views.sql"), "CREATE TEMP VIEW two AS SELECT 2 AS x FRM;");
+    expect_own(ENG_BAD_DATA, "mine/views.sql: ");
+    remove(in_dir("own/mine/views.sql"));
+
     own_report("{{figure fgi}}", g_good_sql, g_good_say, g_good_gp);
     expect_own(ENG_BAD_DATA, "{{figure fgi}}");
     own_report("{{value run_ids}}", g_good_sql, g_good_say, g_good_gp);
