@@ -354,6 +354,9 @@ static EngStatus calibrate(Calibrate *c, EngErr *err)
     if (!status && validate)
         status = eng_calibrate_counts(c->db, c->sweeps[1], eng_cli_text(c->cli, "data"),
                                       c->run_ids[1], &c->measured, &beyond, err);
+    /* A run that was resumed is older than the one of this call's calibration. */
+    if (!status && validate)
+        eng_info("calibrate", "engram report validation --run=%.8s draws it", c->run_ids[1]);
     if (!status && (c->failed || beyond)) eng_cli_exit_with(c->cli, c->failed ? 2 : 3);
     return status;
 }
