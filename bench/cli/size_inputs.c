@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "bench/cli/size_parts.h"
 
 #define MOST_TOKENS 1e15 /* of context */
@@ -136,53 +137,6 @@ static EngStatus open_machines(EngSize *s, EngErr *err)
     for (int i = 0; !status && i < eng_cli_repeats(s->cli, "assume"); i++)
         status = eng_machine_assume(&s->machine, eng_cli_repeat(s->cli, "assume", i), err);
     return status;
-}
-
-/* Which of these tiers replicas of a host share, of which there may be several. */
-static void describe_sharing(const EngSize *s, EngSizePath *path, const EngTier *const *tiers,
-                             int n_tiers)
-{
-    bool first = true;
-    if (!s->ranks || s->host_devices < 2 * s->ranks) return;
-    for (int i = 0; i < n_tiers; i++) {
-        size_t n = strlen(path->basis);
-        if (!eng_size_of_host(tiers[i])) continue;
-        snprintf(path->basis + n, sizeof path->basis - n, "%s %s",
-                 first ? "; replicas of a host, out of step with each other, share" : "",
-                 tiers[i]->name);
-        first = false;
-    }
-}
-
-/* What the figures of a path are worth; with the link of an exchange and the holder of scales. */
-static void describe_basis(const EngSize *s, EngSizePath *path)
-{
-    const EngTier *tiers[ENG_MAX_STAGES + 2];
-    int n_tiers = path->n;
-    bool on_path = !s->scales || s->scales == s->link;
-    memcpy(tiers, path->tiers, sizeof path->tiers);
-    for (int i = 0; i < path->n; i++) on_path = on_path || path->tiers[i] == s->scales;
-    if (s->link) tiers[n_tiers++] = s->link;
-    if (!on_path) tiers[n_tiers++] = s->scales;
-    static const char *const words[ENG_ORIGIN_COUNT] = {"", "specification", "measurement",
-                                                        "assumption"};
-    size_t n = 0;
-    for (int o = ENG_SPEC; o < ENG_ORIGIN_COUNT; o++) {
-        bool first = true;
-        for (int i = 0; i < n_tiers; i++)
-            for (int f = 0; f < ENG_TIER_RENT; f++) {
-                const EngTier *tier = tiers[i];
-                if ((int)tier->fields[f].origin != o || n >= sizeof path->basis) continue;
-                if (first)
-                    n += (size_t)snprintf(path->basis + n, sizeof path->basis - n,
-                                          "%s%s:", n ? "; " : "", words[o]);
-                first = false;
-                if (n < sizeof path->basis)
-                    n += (size_t)snprintf(path->basis + n, sizeof path->basis - n, " %s.%s",
-                                          tier->name, eng_tier_field_name((EngTierField)f));
-            }
-    }
-    describe_sharing(s, path, tiers, n_tiers);
 }
 
 /* "dram,pcie": from where the rows lie to who reads them. */
@@ -657,27 +611,6 @@ static EngStatus read_numbers(EngSize *s, EngErr *err)
     return status;
 }
 
-/* Rates that were measured with smaller tables are extrapolated: caches and page walks differ. */
-static EngStatus flag_larger_tables(EngSize *s, EngErr *err)
-{
-    EngAddress address;
-    EngStatus status = eng_address_build(&s->preset.address, &address, err);
-    double row = (double)(eng_row_value_bytes(s->preset.row_format, s->preset.row_dims) +
-                          eng_row_scale_bytes(s->preset.row_format, s->preset.row_dims));
-    for (int i = 0; i < s->n_paths && !status; i++) {
-        EngSizePath *path = &s->paths[i];
-        double measured = path->tiers[0]->fields[ENG_TIER_MEASURED_BYTES].value;
-        double table = (double)address.rows[0] * row / s->shards;
-        char kept[sizeof path->basis];
-        if (!(measured > 0) || table <= measured) continue;
-        snprintf(kept, sizeof kept, "%s", path->basis);
-        snprintf(path->basis, sizeof path->basis,
-                 "extrapolated: %s was measured with %.3g GiB, a table has %.3g; %.400s",
-                 path->tiers[0]->name, measured / 0x1p30, table / 0x1p30, kept);
-    }
-    return status;
-}
-
 EngStatus eng_size_read(EngSize *s, EngErr *err)
 {
     EngStatus status = read_model(s, err);
@@ -689,7 +622,6 @@ EngStatus eng_size_read(EngSize *s, EngErr *err)
     if (!status) status = read_scales(s, err);
     if (!status) status = read_cache(s, err);
     if (!status) status = check_requests(s, err);
-    for (int i = 0; !status && i < s->n_paths; i++) describe_basis(s, &s->paths[i]);
     if (!status && !n)
         status = ENG_FAIL(err, ENG_USAGE,
                           "--traffic is needed: decode,streams=N,layer=TIME or "
@@ -701,10 +633,10 @@ EngStatus eng_size_read(EngSize *s, EngErr *err)
             status = ENG_FAIL(err, ENG_USAGE,
                               "--traffic: rate= asks for hosts: --ranks, devices "
                               "of a replica, and --host-devices are needed");
-    if (!status) status = flag_larger_tables(s, err);
     if (!status) status = read_slo(s, err);
     if (!status) status = read_reserves(s, err);
     if (!status) status = read_interference(s, err);
+    for (int i = 0; !status && i < s->n_paths; i++) status = eng_size_basis(s, &s->paths[i], err);
     if (!status) status = read_training(s, err);
     if (!status) status = read_caches(s, err);
     if (!status && s->ranks && s->model.n_weights)
@@ -715,4 +647,9 @@ EngStatus eng_size_read(EngSize *s, EngErr *err)
 void eng_size_free(EngSize *s)
 {
     for (int i = 0; i < s->n_corpora; i++) eng_size_corpus_close(&s->corpora[i]);
+    for (int i = 0; i < s->n_paths; i++) {
+        eng_free(s->paths[i].values);
+        eng_free(s->paths[i].standing);
+        eng_free(s->paths[i].basis);
+    }
 }

@@ -37,9 +37,11 @@ typedef struct EngSizePath {
     char name[96]; /* "dram,pcie" */
     int n;
     const EngTier *tiers[ENG_MAX_STAGES];
-    EngPlace place;  /* of the tables */
-    int cache;       /* which tier holds the row cache; 0: there is none */
-    char basis[640]; /* what its values are: measured, extrapolated from specifications ... */
+    EngPlace place; /* of the tables */
+    int cache;      /* which tier holds the row cache; 0: there is none */
+    /* What its figures are worth, owned: whether all values were measured; which are and which are
+     * specifications or assumptions; and both. */
+    char *standing, *values, *basis;
 } EngSizePath;
 
 typedef struct EngSizeTraining {
@@ -89,6 +91,9 @@ typedef struct EngSizeResult {
 /* ENG_USAGE naming the option: everything a plan rests on must be given. */
 EngStatus eng_size_read(EngSize *size, EngErr *err);
 void eng_size_free(EngSize *size);
+
+/* Fills a path's standing, values and basis. */
+EngStatus eng_size_basis(const EngSize *size, EngSizePath *path, EngErr *err);
 
 /* Shared by the replicas of a host: not of a device, as its memory and links are. */
 bool eng_size_of_host(const EngTier *tier);

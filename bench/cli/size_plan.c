@@ -305,12 +305,7 @@ static void print_verdict(const EngSizeResult *r, const EngLedger *ledger, EngSt
         eng_str_printf(out, ", %d hosts, ", r->fleet.hosts);
         eng_size_print_usd(&r->bill, out);
     }
-    bool given =
-        strstr(r->path->basis, "specification") != NULL || strstr(r->path->basis, "assumption");
-    eng_str_printf(out, "\n  rests on: %s\n  %s%s\n", r->path->basis,
-                   given ? "extrapolated: not every value of the path was measured"
-                         : "every value of the path was measured",
-                   strstr(r->path->basis, "extrapolated: ") ? ", with smaller tables" : "");
+    eng_str_printf(out, "\n  rests on: %s\n  %s\n", r->path->values, r->path->standing);
 }
 
 static EngStatus print_training(const EngSize *s, EngStr *out, EngErr *err)

@@ -111,14 +111,17 @@ void eng_size_value(EngSizePoints *p, EngSizeMetric metric, double value)
 
 void eng_size_rests(EngSizePoints *p, const char *fmt, ...)
 {
-    char text[1024];
-    va_list args;
+    va_list args, again;
     if (p->no_memory || p->too_many) return;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    va_copy(again, args);
+    size_t size = (size_t)vsnprintf(NULL, 0, fmt, args) + 1;
+    char *text = eng_arena_alloc(p->arena, size);
+    if (text) vsnprintf(text, size, fmt, again);
+    va_end(again);
     va_end(args);
-    p->items[p->n - 1].provenance = eng_arena_strdup(p->arena, text);
-    if (!p->items[p->n - 1].provenance) p->no_memory = true;
+    p->items[p->n - 1].provenance = text;
+    p->no_memory = !text;
 }
 
 EngStatus eng_size_points_status(const EngSizePoints *p, EngErr *err)

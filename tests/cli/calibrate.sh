@@ -53,7 +53,30 @@ for size in 1 200; do
     sed "s/SIZE/$size/" machine.json >of$size.json
     "$engram" size --machine=of$size.json $plan >of$size.txt 2>err.txt || fail "a plan: exit $?: $(cat err.txt)"
 done
-grep -q 'extrapolated: dram was measured with 1 GiB, a table has 94.4' of1.txt || fail "a larger table is not told"
-grep -q 'measured, with smaller tables' of1.txt || fail "the verdict does not tell"
+grep -q 'extrapolated: every value of the path was measured, dram only with 1 GiB where a table has 94.4' of1.txt ||
+    fail "a larger table is not told"
 grep -q extrapolated of200.txt && fail "a table that was measured counts as extrapolated"
+grep -q '^  every value of the path was measured$' of200.txt || fail "a measured path is not told"
+# Whatever was not measured is told, where it stands and however much there is: a rate, a slow-down, an option.
+for given in --assume=dram.bandwidth=40GB/s --assume=dram.fetch_slowdown=80% --assume=dram.measured_bytes=200GiB --hash=5us --issue=2us \
+    --scheduling=1us --interference=fetch=0,compute=0; do
+    "$engram" size --machine=of200.json $plan $given >given.txt 2>err.txt || fail "$given: exit $?: $(cat err.txt)"
+    name=${given#--assume=}
+    case $given in --assume*) name=${name%=*} ;; *) name=${given%%=*} ;; esac
+    grep -q -e "assumption: $name\$" given.txt || fail "$given is no assumption"
+    grep -q 'extrapolated: not every value' given.txt || fail "$given: measured"
+done
+names="bandwidth=400GB/s latency=1us efficiency=50% outstanding=256 granule=64B request_overhead=24B knee_exponent=2 knee_outstanding=300"
+links=$(for tier in long_name_of_link_1 long_name_of_link_2 long_name_of_link_3; do for n in $names; do echo "--assume=$tier.$n"; done; done)
+"$engram" size --machine=of200.json ${plan/--path=dram/--path=dram,long_name_of_link_1,long_name_of_link_2,long_name_of_link_3} $links >given.txt 2>err.txt ||
+    fail "many assumptions: exit $?: $(cat err.txt)"
+grep -q 'rests on: measurement: .*assumption: .* long_name_of_link_3.knee_outstanding$' given.txt || fail "a long list of assumptions is cut"
+grep -q 'extrapolated: not every value' given.txt || fail "many assumptions: measured"
+# Of a table that eight hold, each has an eighth.
+for size in 11 12; do
+    sed "s/SIZE/$size/" machine.json >of$size.json
+    "$engram" size --machine=of$size.json ${plan/shards=1/shards=8} >of$size.txt 2>err.txt || fail "a shared plan: exit $?: $(cat err.txt)"
+done
+grep -q 'dram only with 11 GiB where a table has 11.8' of11.txt || fail "an eighth of a table is not told"
+grep -q extrapolated of12.txt && fail "an eighth of a table counts as extrapolated"
 exit $failed
