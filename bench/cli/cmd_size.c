@@ -37,7 +37,7 @@ static const EngOption g_options[] = {
      .value = "TIER.FIELD=VALUE",
      .repeat = true,
      .help = "a value that no source gives, with its unit: pcie.latency=1.5us"},
-    {.name = "model", .value = "PRESET", .def = "v41-flash", .help = "an Engram preset"},
+    {.name = "model", .value = "PRESET", .help = "an Engram preset, such as v41-flash"},
     {.name = "weights",
      .value = "FILE",
      .help = "shapes of the backbone's tensors; else the model's"},

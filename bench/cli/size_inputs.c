@@ -82,6 +82,15 @@ static EngStatus need_int(const EngSize *s, const char *option, const char *why,
     return status;
 }
 
+/* Of an option that may be repeated with other values. */
+static EngStatus given_once(const EngSize *s, const char *option, const char *text, EngErr *err)
+{
+    int times = 0;
+    for (int i = 0; i < eng_cli_repeats(s->cli, option); i++)
+        times += !strcmp(eng_cli_repeat(s->cli, option, i), text);
+    return times < 2 ? ENG_OK : ENG_FAIL(err, ENG_USAGE, "--%s=%s: is given twice", option, text);
+}
+
 static EngStatus maybe_int(const EngSize *s, const char *option, int64_t max, int *value,
                            EngErr *err)
 {
@@ -162,7 +171,7 @@ static EngStatus read_path(EngSize *s, const char *text, EngErr *err)
         return ENG_FAIL(err, ENG_USAGE,
                         "--path=%s: no table lies in %s; begin with hbm, dram, cxl, nvme or file",
                         path->name, path->tiers[0]->name);
-    return ENG_OK;
+    return given_once(s, "path", path->name, err);
 }
 
 static EngStatus read_paths(EngSize *s, EngErr *err)
@@ -315,6 +324,22 @@ static EngStatus check_traffic(EngTraffic *t, const char *text, EngErr *err)
     return ENG_OK;
 }
 
+/* "decode 128", "decode 128 #2": points and lines of a plan are told apart by it. */
+static EngStatus name_traffic(EngSize *s, EngTraffic *t, const char *text, EngErr *err)
+{
+    const char *kind = t->decode ? "decode" : "prefill";
+    double size = t->decode ? t->streams : t->tokens;
+    int before = 0;
+    for (const EngTraffic *other = s->traffic; other < t; other++)
+        before +=
+            other->decode == t->decode && size == (t->decode ? other->streams : other->tokens);
+    if (before)
+        snprintf(t->name, sizeof t->name, "%s %.0f #%d", kind, size, before + 1);
+    else
+        snprintf(t->name, sizeof t->name, "%s %.0f", kind, size);
+    return given_once(s, "traffic", text, err);
+}
+
 static EngStatus read_traffic(EngSize *s, const char *text, EngErr *err)
 {
     if (s->n_traffic == ENG_SIZE_MAX_TRAFFIC)
@@ -338,9 +363,8 @@ static EngStatus read_traffic(EngSize *s, const char *text, EngErr *err)
     EngStatus status = t->decode ? read_fields("traffic", rest, decode, 5, err)
                                  : read_fields("traffic", rest, prefill, 3, err);
     if (!status) status = check_traffic(t, text, err);
-    snprintf(t->name, sizeof t->name, "%s %.0f", word, t->decode ? t->streams : t->tokens);
     for (int i = 0; !status && i < s->n_layers; i++) t->times[i] = t->layer;
-    return status;
+    return status ? status : name_traffic(s, t, text, err);
 }
 
 /* "25ms" for all traffic, or "decode=25ms,prefill=1s". */
@@ -463,6 +487,8 @@ static EngStatus read_shares(EngSize *s, EngErr *err)
     int n = eng_cli_repeats(s->cli, "corpus");
     s->policy = policy ? policy : "";
     EngStatus status = check_shares(s, n, err);
+    for (int i = 0; !status && i < n; i++)
+        status = given_once(s, "corpus", eng_cli_repeat(s->cli, "corpus", i), err);
     for (int i = 0; !status && i < n; i++) {
         status =
             eng_size_corpus_open(eng_cli_text(s->cli, "data"), eng_cli_repeat(s->cli, "corpus", i),
@@ -481,7 +507,9 @@ static EngStatus read_shares(EngSize *s, EngErr *err)
 static EngStatus read_model(EngSize *s, EngErr *err)
 {
     const char *file = eng_cli_text(s->cli, "weights");
-    EngStatus status = eng_preset_find(eng_cli_text(s->cli, "model"), &s->preset, err);
+    const char *model;
+    EngStatus status = need_text(s, "model", "an Engram preset, such as v41-flash", &model, err);
+    if (!status) status = eng_preset_find(model, &s->preset, err);
     if (status) return status;
     status = eng_model_open(file ? file : s->preset.name, &s->model, err);
     if (status != ENG_NOT_FOUND) return status;

@@ -19,7 +19,7 @@
 
 /* What one kind of step does. */
 typedef struct EngTraffic {
-    char name[24]; /* "decode" or "prefill", told apart by numbers when given twice */
+    char name[32]; /* "decode 128", with a number where there are several of one size */
     bool decode;
     double streams, drafted, accepted; /* decode; accepted: tokens that a step yields per stream */
     double acceptance;                 /* of each draft, whose mean that is; 1 without drafts */
@@ -114,6 +114,9 @@ EngStatus eng_size_hosts(const EngSize *size, EngSizeResult *result, EngErr *err
 EngStatus eng_size_bill(const EngSize *size, EngSizeResult *result, EngErr *err);
 void eng_size_print_hosts(const EngSize *size, const EngSizeResult *result, EngStr *out);
 void eng_size_print_usd(const EngBill *bill, EngStr *out); /* and what it is without */
+/* What calibration measured of a fetch beside compute; none where it did not. */
+EngSlowdowns eng_size_beside(const EngSizePath *path);
+void eng_size_print_inputs(const EngSize *size, EngStr *out);
 /* Nothing for tables on drives. */
 EngStatus eng_size_print_startup(const EngSize *size, const EngSizePath *path,
                                  const EngLedger *ledger, EngStr *out, EngErr *err);

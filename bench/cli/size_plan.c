@@ -114,8 +114,7 @@ EngStatus eng_size_exchange(const EngSize *s, EngSharding scheme, const EngShard
     return status ? status : eng_shard_time(scheme, shape, latency, rate, seconds, err);
 }
 
-/* What calibration measured of a fetch beside compute; none where it did not. */
-static EngSlowdowns beside(const EngSizePath *path)
+EngSlowdowns eng_size_beside(const EngSizePath *path)
 {
     const EngQuantity *f = path->tiers[0]->fields;
     return (EngSlowdowns){f[ENG_TIER_FETCH_SLOWDOWN].value, f[ENG_TIER_COMPUTE_SLOWDOWN].value};
@@ -157,7 +156,7 @@ EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTr
     } else if (s->ranks && s->host_devices)
         in.hosts = (s->ranks + s->host_devices - 1) / s->host_devices;
     memcpy(in.path, path->tiers, sizeof in.path);
-    if (!s->interference_given) in.interference = beside(path);
+    if (!s->interference_given) in.interference = eng_size_beside(path);
     int most = eng_size_replicas_of_host(s);
     in.shared = shared_tiers(s, path);
     in.replicas = t->rate ? 1 : most;
@@ -179,63 +178,6 @@ EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTr
 
 /* ---- text --------------------------------------------------------------------------------------
  */
-
-static void print_inputs(const EngSize *s, EngStr *out)
-{
-    eng_str_printf(out, "machine %s, model %s. All times are means.\n\ninputs\n", s->machine.name,
-                   s->preset.name);
-    for (int i = 0; i < s->machine.n_tiers; i++)
-        for (int f = 0; f < ENG_TIER_FIELD_COUNT; f++) {
-            const EngTier *tier = &s->machine.tiers[i];
-            const EngQuantity *q = &tier->fields[f];
-            double unit = f == ENG_TIER_BYTE_PRICE ? 1e9 : 1; /* USD/GB, as it was given */
-            bool used = f >= ENG_TIER_POPULATE_RATE || tier == s->link || tier == s->scales;
-            for (int p = 0; p < s->n_paths; p++)
-                for (int t = 0; t < s->paths[p].n; t++) used = used || s->paths[p].tiers[t] == tier;
-            if (!q->origin || !used) continue;
-            eng_str_printf(out, "  %s.%s = ", tier->name, eng_tier_field_name((EngTierField)f));
-            if (q->low < q->high)
-                eng_str_printf(out, "%.4g to %.4g", q->low * unit, q->high * unit);
-            else
-                eng_str_printf(out, "%.6g", q->value * unit);
-            eng_str_printf(out, " %s, %s%s%s: %s\n",
-                           f == ENG_TIER_BYTE_PRICE ? "USD/GB"
-                                                    : eng_tier_field_unit((EngTierField)f),
-                           eng_origin_name(q->origin), *q->date ? " " : "", q->date, q->source);
-        }
-    for (int i = 0; i < s->n_traffic; i++) {
-        const EngTraffic *t = &s->traffic[i];
-        eng_str_printf(out,
-                       "  traffic %s: %.6g tokens in a step of a replica, %.6g yielded, %d layers "
-                       "of %.6g us\n    unique %.4g, hits %.4g: %s\n",
-                       t->name, t->tokens, t->yield, s->n_layers, t->layer * US, t->unique, t->hits,
-                       t->rests_on);
-    }
-    if (s->link)
-        eng_str_printf(out, "  readers: %d, each what it holds; %s over %s behind each gather\n",
-                       s->shards, eng_sharding_name(s->scheme), s->link->name);
-    else
-        eng_str_printf(out, "  readers: %d%s\n", s->readers ? s->readers : 1,
-                       s->readers ? ""
-                                  : " (--readers not given: one path carries all rows of a step)");
-    if (s->shards > 1 && !s->link)
-        eng_str_add(out, "  exchange among holders: not given, counted as nothing\n");
-    if (s->scales)
-        eng_str_printf(out, "  scales: all of them in %s, apart from the values\n",
-                       s->scales->name);
-    if (!s->hash && !s->issue && !s->scheduling)
-        eng_str_add(out, "  hash, issue, scheduling: not given, counted as nothing\n");
-    for (int i = 0; i < s->n_paths && !s->interference_given; i++) {
-        EngSlowdowns known = beside(&s->paths[i]);
-        eng_str_printf(out, "  interference through %s: ", s->paths[i].name);
-        if (known.fetch || known.compute)
-            eng_str_printf(out,
-                           "fetches %.3g %% slower beside layers, layers %.3g %%, as measured\n",
-                           100 * known.fetch, 100 * known.compute);
-        else
-            eng_str_add(out, "not given, counted as none\n");
-    }
-}
 
 static void print_uncounted(const EngSize *s, EngStr *out)
 {
@@ -353,7 +295,7 @@ static EngStatus print_training(const EngSize *s, EngStr *out, EngErr *err)
 EngStatus eng_size_print(const EngSize *s, EngStr *out, EngErr *err)
 {
     EngStatus status = ENG_OK;
-    print_inputs(s, out);
+    eng_size_print_inputs(s, out);
     for (int p = 0; p < s->n_paths && !status; p++) {
         EngLedger ledger;
         status = print_place(s, &s->paths[p], out, err);

@@ -37,6 +37,11 @@ static EngStatus add_line(EngLedger *ledger, const EngLedgerLine *line, EngErr *
     uint64_t *total = &ledger->total[place];
     if (ledger->n == ENG_LEDGER_MAX_LINES)
         return ENG_FAIL(err, ENG_UNSUPPORTED, "ledger: more than %d lines", ENG_LEDGER_MAX_LINES);
+    for (int i = 0; i < ledger->n; i++)
+        if (ledger->lines[i].layer == line->layer && ledger->lines[i].place == place &&
+            !strcmp(ledger->lines[i].name, line->name))
+            return ENG_FAIL(err, ENG_USAGE, "ledger: two things of one place are called \"%s\"",
+                            line->name);
     if (__builtin_add_overflow(*total, line->bytes, total) || *total > INT64_MAX)
         return too_large(line->name, err);
     if (line->pinned) ledger->pinned += line->bytes;

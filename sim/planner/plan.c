@@ -283,6 +283,12 @@ void eng_step_print(const EngStepInput *in, const EngStepPlan *plan, EngStr *out
             eng_str_printf(out, "    exchange among holders: %.6g us\n", plan->exchange * US);
         if (f->stall > 0) print_cure(in, plan, k, out);
     }
-    eng_str_printf(out, "step: %.6g us of layers, %.6g us added (%.3g %%)\n", plan->step * US,
+    double waits = 0;
+    for (int k = 0; k < plan->n; k++) waits += plan->fetches[k].stall;
+    eng_str_printf(out, "step: %.6g us of layers, %.6g us added (%.3g %%)", plan->step * US,
                    plan->added * US, plan->step > 0 ? 100 * plan->added / plan->step : 0);
+    if (in->interference.compute > 0)
+        eng_str_printf(out, ": %.6g us of waiting, %.6g us by layers that fetches make slower",
+                       waits * US, (plan->added - waits) * US);
+    eng_str_add(out, "\n");
 }

@@ -48,7 +48,7 @@ cat >machine.json <<END
     "latency": {"value": 100, "unit": "ns", $measured}, "granule": {"value": 64, "unit": "B", $measured},
     "capacity": {"value": 500, "unit": "GB", $measured}, "measured_bytes": {"value": SIZE, "unit": "GiB", $measured}}}}
 END
-plan="--path=dram --traffic=decode,streams=16,layer=800us --layers=40 --unique=1 --hits=0 --shards=1 --copies=1"
+plan="--model=v41-flash --path=dram --traffic=decode,streams=16,layer=800us --layers=40 --unique=1 --hits=0 --shards=1 --copies=1"
 for size in 1 200; do
     sed "s/SIZE/$size/" machine.json >of$size.json
     "$engram" size --machine=of$size.json $plan >of$size.txt 2>err.txt || fail "a plan: exit $?: $(cat err.txt)"

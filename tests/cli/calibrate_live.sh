@@ -38,7 +38,7 @@ done
 head -1 here.csv | grep -q engram-recording || fail "no recording"
 paths=--path=dram
 grep -q '^file.latency' out.txt && paths="$paths --path=file"
-"$engram" size --machine=./machine.json $paths --traffic=decode,streams=16,layer=800us --layers=40 \
+"$engram" size --model=v41-flash --machine=./machine.json $paths --traffic=decode,streams=16,layer=800us --layers=40 \
     --unique=1 --hits=0 --shards=1 --copies=1 >plan.txt 2>err.txt || fail "no plan on the machine file: exit $?: $(cat err.txt)"
 grep -q 'layer 1' plan.txt || fail "the plan has no layers"
 run=$(sed -n 's/.*engram report validation --run=\([0-9a-f]*\) .*/\1/p' measured.txt)

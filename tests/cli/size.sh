@@ -15,7 +15,7 @@ fail()
     failed=1
 }
 traffic=--traffic=decode,streams=128,layer=800us
-step="$traffic --layers=40 --unique=1 --hits=0 --shards=1 --copies=1"
+step="--model=v41-flash $traffic --layers=40 --unique=1 --hits=0 --shards=1 --copies=1"
 host="--machine=h200 --machine=epyc-9005 --path=dram,pcie $step"
 assume="--assume=pcie.latency=1.5us --assume=pcie.efficiency=83% --assume=dram.efficiency=50%"
 device="--machine=h200 --path=hbm --assume=hbm.latency=600ns --assume=hbm.efficiency=50%"
@@ -33,7 +33,7 @@ says '188.83 GiB  in all' 'through dram,pcie: fits, hidden' 'pcie.latency = 1.5e
     'dram.latency = .*measured 20' 'layer 14: hidden' 'weights are not counted: --ranks' 'caches are not counted' \
     'extrapolated: not every' 'assumption: dram.efficiency' 'pinning not known (dram.pin_rate)' 'interference through dram,pcie: not given'
 # The same with all that can be asked for: weights by shape, hosts, cost, a mean to keep, training, several paths.
-"$engram" size $host $assume $drive --path=dram,pcie --ranks=4 --host-devices=8 --context=1000000 --kv=fp8 --years=4 \
+"$engram" size $host $assume $drive --ranks=4 --host-devices=8 --context=1000000 --kv=fp8 --years=4 \
     --traffic=prefill,tokens=4096,layer=9ms,rate=1M/s --slo=decode=40ms,prefill=1s --reserve=graphs=22GiB \
     --assume=dram.pin_rate=4GB/s --assume=dram.populate_rate=2GB/s --interference=fetch=10%,compute=2% \
     --training=ranks=512,group=64,node=8,tokens=65536,unique=0.5,state=4B,gradient=2B,near=400GB/s,far=40GB/s,stages=8 \
@@ -84,7 +84,7 @@ says 'fetches 0 GB (0 % from other nodes) in 0 ms, returns 0 GB in 0 ms, exchang
 # read once and populated twice, and 16 devices are on two hosts.
 started() # words, options
 {
-    "$engram" size $drive --machine=h200 --machine=epyc-9005 $assume $traffic --layers=40 --unique=1 --hits=0 --assume=hbm.latency=600ns \
+    "$engram" size $drive --machine=h200 --machine=epyc-9005 $assume --model=v41-flash $traffic --layers=40 --unique=1 --hits=0 --assume=hbm.latency=600ns \
         --assume=hbm.efficiency=50% --assume=hbm.populate_rate=50GB/s --assume=dram.pin_rate=4GB/s --assume=dram.populate_rate=2GB/s $2 >out.txt 2>err.txt ||
         fail "start-up $2: $(cat err.txt)"
     says "$1"
@@ -95,7 +95,7 @@ started 'start-up: reading not known (--host-devices, which read one drive) besi
 started 'start-up: reading 15.6 s beside populating 203 s, then pinning 101 s, in all 304 s' "--path=dram,pcie --shards=1 --copies=2"
 # Hosts are paid whole: 8 of 8 devices at 2.5 to 7 USD/h for 100,000 tokens/s, though replicas are of 5; 16 that the tables ask
 # for are 128. Without any price no cost is known. Links are of a device each.
-hosts="--machine=h200 --machine=epyc-9005 $assume --layers=40 --unique=1 --hits=0 --copies=1 --host-devices=8 --years=4 --path=dram,pcie"
+hosts="--model=v41-flash --machine=h200 --machine=epyc-9005 $assume --layers=40 --unique=1 --hits=0 --copies=1 --host-devices=8 --years=4 --path=dram,pcie"
 decode=--traffic=decode,streams=128,drafted=5,accepted=2.5,layer=600us,rate=100k/s
 "$engram" size $hosts $decode --shards=1 --ranks=5 >out.txt 2>err.txt || fail "idle devices: $(cat err.txt)"
 says 'hosts: 8 for .*on 40 of 64 devices' '  devices  *0.4444 to 1.2444 USD' '  without: power$'
@@ -112,6 +112,17 @@ grep -q 'USD per million' out.txt && fail "a cost of nothing priced"
     --ranks=4 --host-devices=1 --years=3 >out.txt 2>err.txt || fail "a bought machine: $(cat err.txt)"
 says '  devices  *0.0169 to 0.0169 USD' '  without: power$' 'dram.device_price = 3999 USD'
 grep -q 'dram for the tables' out.txt && fail "a machine's price is its memory's"
+# Every input is told, whether it was given or not; what slower layers add besides waiting; two kinds of equally many streams.
+"$engram" size $host $assume --traffic=decode,streams=128,drafted=1,accepted=1.5,layer=90us,rate=1k/s --hash=5us --issue=2us --slo=40ms --ranks=4 \
+    --host-devices=8 --context=1000000 --kv=fp8 --years=4 --reserve=graphs=22GiB --interference=fetch=10%,compute=10% --db=inputs.db >out.txt 2>err.txt ||
+    fail "inputs: $(cat err.txt)"
+says 'machine h200+epyc-9005, model v41-flash' '  hash: 5 us' '  issue: 2 us' '  scheduling: not given, counted as nothing' '  tables: 1 shard, 1 copy on each' \
+    '  a replica: 4 devices' '  a host: 8 devices' '  context: 1000000 tokens, kept in fp8' '  reserve: graphs, 23.6223 GB' '  what is bought is used for 4 years' \
+    'traffic decode 128: .*, a mean step of 40 ms asked for' 'traffic decode 128 #2: .*, 1 drafted and 1.5 accepted a stream, 1000 tokens/s wanted, a mean' \
+    'interference through dram,pcie: fetches 10 % slower beside layers, layers 10 %, as given' 'verdict decode 128 #2 through dram,pcie'
+awk '/^layer / { sub(/.*stall /, ""); waits += $1 } /^step:/ { if ($0 !~ waits " us of waiting, ") bad = 1; sub(/.*waiting, /, ""); if ($1 <= 0) bad = 1; n++; waits = 0 }
+    END { exit bad || n != 2 }' out.txt || fail "what is added is not waiting and slower layers: $(grep '^step' out.txt)"
+[ "$(sqlite3 inputs.db "SELECT count(DISTINCT value) FROM axis_values WHERE axis = 'traffic'")" = 2 ] || fail "two kinds of traffic are not told apart"
 # Scales in memory: 3072 rows are as many pages at 2.5 M/s, not twice as many.
 "$engram" size $drive --machine=epyc-9005 --assume=dram.efficiency=50% --scales=dram $step >out.txt 2>err.txt || fail "scales: $(cat err.txt)"
 says 'scales: all of them in dram' 'layer 1: NOT hidden: fetch 1308.8 us' '^host  *3.072 GB .*table scales (layer 14), pinned' \
@@ -226,7 +237,12 @@ expect 1 'names dram twice' "$host $assume --path=dram,dram"
 expect 1 'layer is given twice' "$host $assume --traffic=decode,streams=4,layer=1ms,layer=2ms"
 expect 1 'they lie there already' "$host $assume --scales=dram"
 expect 1 'nothing lies there' "$host $assume --scales=pcie"
-expect 1 'rows of engram-demo have none' "$host $assume --model=engram-demo --scales=hbm"
+expect 1 'rows of engram-demo have none' "${host/v41-flash/engram-demo} $assume --scales=hbm"
+expect 1 'model is needed: an Engram preset' "${host/--model=v41-flash/} $assume"
+expect 1 'path=dram,pcie: is given twice' "$host $assume --path=dram,pcie"
+expect 1 'layer=800us: is given twice' "$host $assume $traffic"
+expect 1 'two things of one place are called "graphs"' "$host $assume --reserve=graphs=1GB --reserve=graphs=2GB"
+expect 1 'two things of one place are called "routers"' "$host $assume --ranks=4 --reserve=routers=1GB"
 expect 6 'no such file or model' "$host $assume --weights=none.json"
 sed 's/"source": "[^"]*"/"source": ""/' "$source/sim/machine/presets/rdma-400g.json" >bare.json
 expect 6 'bandwidth: has no source' "--machine=./bare.json --path=rdma $step"
@@ -271,6 +287,7 @@ rm data/counts
 says 'drafts accepted with 0.544 each, others assumed other tokens of it'
 expect 1 'more than 256 drafted' "$tiny --traffic=decode,streams=4,drafted=300,accepted=2,layer=1ms --corpus=same"
 expect 6 'same' "$tiny --traffic=prefill,tokens=10,layer=1ms --corpus=sane"
+expect 1 'corpus=same: is given twice' "$tiny --traffic=prefill,tokens=10,layer=1ms --corpus=same --corpus=same"
 expect 1 'holds no key' "${tiny/--path=dram/} $tiny_drive --traffic=prefill,tokens=10,layer=1ms --corpus=same --cache=1B@dram --policy=lru"
 expect 1 'needs --policy' "${tiny/--path=dram/} $tiny_drive --traffic=prefill,tokens=10,layer=1ms --corpus=same --cache=1MB@dram"
 expect 1 'tokens, a step takes' "$tiny --traffic=prefill,tokens=100000,layer=1ms --corpus=same"
