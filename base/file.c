@@ -1,10 +1,13 @@
 /* File reading, mapping and atomic writing; see file.h. */
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -147,6 +150,8 @@ void eng_file_unmap(EngMapping *mapping)
     *mapping = (EngMapping){0};
 }
 
+#define TEMPORARY ".tmp" /* then the writer's process id */
+
 static EngStatus write_failed(const EngWriter *writer, EngErr *err)
 {
     return ENG_FAIL(err, ENG_IO, "%s: cannot write: %s", writer->path, strerror(errno));
@@ -166,7 +171,7 @@ EngStatus eng_writer_open(EngWriter *writer, const char *path, EngErr *err)
         eng_writer_close(writer);
         return ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory", path);
     }
-    snprintf(writer->temporary, size, "%s.tmp%ld", path, (long)getpid());
+    snprintf(writer->temporary, size, "%s" TEMPORARY "%ld", path, (long)getpid());
     writer->file = fopen(writer->temporary, "wbe");
     if (writer->file) return ENG_OK;
     EngStatus status = write_failed(writer, err);
@@ -215,6 +220,26 @@ void eng_writer_close(EngWriter *writer)
     eng_free(writer->temporary);
     eng_free(writer->path);
     *writer = (EngWriter){0};
+}
+
+void eng_writer_sweep(const char *path)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t n = strlen(name);
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1,
+             slash ? path : ".");
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        const char *tail = entry->d_name + n;
+        char *end;
+        if (strncmp(entry->d_name, name, n) || strncmp(tail, TEMPORARY, strlen(TEMPORARY)))
+            continue;
+        long pid = strtol(tail + strlen(TEMPORARY), &end, 10);
+        if (pid > 0 && !*end && kill((pid_t)pid, 0) && errno == ESRCH)
+            unlinkat(dirfd(dir), entry->d_name, 0);
+    }
+    if (dir) closedir(dir);
 }
 
 EngStatus eng_file_write(const char *path, const void *bytes, size_t n, EngErr *err)

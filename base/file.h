@@ -42,6 +42,10 @@ EngStatus eng_writer_printf(EngWriter *writer, EngErr *err, const char *fmt, ...
 EngStatus eng_writer_commit(EngWriter *writer, EngErr *err);
 void eng_writer_close(EngWriter *writer);
 
+/* Removes the temporary files that writers of path left when they were killed: those of processes
+ * that are no more. */
+void eng_writer_sweep(const char *path);
+
 EngStatus eng_file_write(const char *path, const void *bytes, size_t n, EngErr *err);
 
 /* n bytes at an offset of an open file, for large files with many writers; path is for the error

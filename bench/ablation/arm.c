@@ -226,6 +226,13 @@ static EngStatus check_together(const EngPoint *point, EngErr *err)
                         "memory and rho both say how large the tables are: one of them");
     if (dense && rho < 1)
         return ENG_FAIL(err, ENG_UNSUPPORTED, "a dense model has no experts to share with: rho 1");
+    if (!strcmp(eng_point_word(point, "iso"), "flops") &&
+        (rho < 1 || eng_point_int(point, "memory")))
+        return ENG_FAIL(err, ENG_USAGE,
+                        "iso = flops widens the model without Engram by what Engram would cost: it "
+                        "goes with rho = 1 and memory = 0, not with %s = %s",
+                        rho < 1 ? "rho" : "memory",
+                        eng_point_value(point, rho < 1 ? "rho" : "memory")->text);
     return ENG_OK;
 }
 

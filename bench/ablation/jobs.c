@@ -189,11 +189,11 @@ static EngStatus store(Runs *runs, int i, const EngTrainRecord *record, int64_t 
     return ENG_OK;
 }
 
-/* A run that ended without a result: no fault of the model's, so the ledger does not hear of it. */
+/* A run that ended without a result: no fault of the model's, so the ledger does not hear of it.
+ * Whoever started the sweep says why, when it is over. */
 static EngStatus give_up(Runs *runs, int i, const char *reason, EngErr *err)
 {
     const EngTrainItem *item = &runs->sweep->items[i];
-    eng_warn("train", "%s", reason);
     runs->over[i] = true;
     runs->n_over++;
     if (runs->where->result) runs->where->result->failed++;
@@ -277,6 +277,13 @@ static EngStatus fill(Runs *runs, EngErr *err)
     return status;
 }
 
+/* A run's error begins with its name, which the reason of a point need not say again. */
+static const char *without_name(const char *error, const char *who)
+{
+    size_t n = strlen(who);
+    return n && !strncmp(error, who, n) && !strncmp(error + n, ": ", 2) ? error + n + 2 : error;
+}
+
 static EngStatus reap(Runs *runs, int slot, EngErr *err)
 {
     Job *job = &runs->jobs[slot];
@@ -294,10 +301,10 @@ static EngStatus reap(Runs *runs, int slot, EngErr *err)
         return ENG_FAIL(err, runs->shared[slot].status, "%s", runs->shared[slot].error);
     char reason[ENG_ERR_TEXT_BYTES];
     if (WIFSIGNALED(how))
-        snprintf(reason, sizeof reason, "%s: the run ended with signal %d",
-                 runs->sweep->items[item].who, WTERMSIG(how));
+        snprintf(reason, sizeof reason, "the run ended with signal %d", WTERMSIG(how));
     else
-        snprintf(reason, sizeof reason, "%s", runs->shared[slot].error);
+        snprintf(reason, sizeof reason, "%s",
+                 without_name(runs->shared[slot].error, runs->sweep->items[item].who));
     return give_up(runs, item, reason, err);
 }
 

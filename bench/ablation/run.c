@@ -338,6 +338,7 @@ static EngStatus open_job(Job *job, EngErr *err)
     if (!status)
         status = eng_alloc_or((void **)&job->steps, (size_t)job->max_steps + 1, sizeof *job->steps,
                               "records of steps", err);
+    for (int i = 0; i < 5; i++) eng_writer_sweep(*paths[i]);
     if (!status) status = eng_trainer_create(&whole, &job->trainer, err);
     if (!status)
         status = eng_trainer_data(job->trainer, run->data->train.ids, run->data->train.n, err);

@@ -39,10 +39,12 @@ static void print_reasons(const char *title, const EngStatusPoint *points, int n
 {
     if (n) printf("\n%s\n", title);
     for (int i = 0; i < n; i++) {
-        char point[400];
+        char point[400], line[ENG_ERR_TEXT_BYTES + sizeof point];
         eng_point_text(&eng_experiments, points[i].experiment, points[i].axes_json, point,
                        sizeof point);
-        printf("  %s: %s\n", point, points[i].reason);
+        snprintf(line, sizeof line, "%s: %s", point, points[i].reason);
+        printf("  ");
+        eng_text_print(stdout, line, 2, 6);
     }
 }
 
@@ -80,7 +82,8 @@ static EngStatus run(EngCli *cli, EngErr *err)
         char point[400];
         const EngStatusPoint *p = &r->slowest[i];
         eng_point_text(&eng_experiments, p->experiment, p->axes_json, point, sizeof point);
-        printf("  %6.2f s  %s\n", (double)p->wall_ns * 1e-9, point);
+        printf("  %6.2f s  ", (double)p->wall_ns * 1e-9);
+        eng_text_print(stdout, point, 12, 12);
     }
 out:
     eng_db_close(db);

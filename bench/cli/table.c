@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "bench/ablation/sweep.h"
@@ -74,6 +75,43 @@ static size_t width_of(const char *text)
     return n;
 }
 
+void eng_text_print(FILE *out, const char *text, size_t at, size_t indent)
+{
+    bool breaks = isatty(fileno(out)) == 1, begun = false;
+    for (size_t n; breaks && *(text += strspn(text, " ")); text += n) {
+        char word[256];
+        n = strcspn(text, " ");
+        size_t shown = n < sizeof word ? n : sizeof word - 1;
+        snprintf(word, sizeof word, "%.*s", (int)shown, text);
+        size_t width = width_of(word) + (n - shown);
+        if (begun && at + 1 + width > ENG_TABLE_COLUMNS) {
+            fprintf(out, "\n%*s", (int)indent, "");
+            at = indent;
+        } else if (begun) {
+            fputc(' ', out);
+            at++;
+        }
+        fprintf(out, "%.*s", (int)n, text);
+        at += width;
+        begun = true;
+    }
+    fprintf(out, "%s\n", text);
+}
+
+/* Columns for a last cell beside the others; with fewer it has lines of its own. */
+#define LEAST_TEXT 40
+
+/* The last cell of a row of a table that is too wide. */
+static void print_last(FILE *out, const char *text, size_t before)
+{
+    bool beside = before + LEAST_TEXT <= ENG_TABLE_COLUMNS;
+    if (!beside && *text && isatty(fileno(out)) == 1) {
+        fprintf(out, "\n    ");
+        before = 4;
+    }
+    eng_text_print(out, text, before, before);
+}
+
 static void print_cell(FILE *out, const char *text, size_t width, bool right, bool last)
 {
     int pad = last && !*text ? 0 : (int)(width - width_of(text));
@@ -128,10 +166,16 @@ EngStatus eng_table_print(const EngTextTable *table, FILE *out, EngErr *err)
     fold(table, widths, folded, out);
     for (int c = 0; c < n; c++)
         if (!folded[c]) last = c;
+    size_t before = 0;
+    for (int c = 0; c < last; c++) before += folded[c] ? 0 : widths[c] + 2;
+    bool breaks = !table->columns[last].right && before + widths[last] > ENG_TABLE_COLUMNS;
     for (int i = -n; i < table->n_cells; i++) { /* titles first */
         int c = (i + n) % n;
         const char *text = i < 0 ? table->columns[c].title : table->cells[i];
-        if (!folded[c]) print_cell(out, text, widths[c], table->columns[c].right, c == last);
+        if (!folded[c] && c == last && breaks && i >= 0)
+            print_last(out, text, before);
+        else if (!folded[c])
+            print_cell(out, text, widths[c], table->columns[c].right, c == last);
     }
     return ENG_OK;
 }

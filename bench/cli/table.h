@@ -12,7 +12,8 @@ typedef struct EngTableColumn {
     bool right; /* aligned right: numbers */
 } EngTableColumn;
 
-/* A table wider than this says in a line above it what all rows share in its first columns. */
+/* A table wider than this says in a line above it what all rows share in its first columns; in a
+ * terminal its last column, of text, is broken into lines. */
 #define ENG_TABLE_COLUMNS 100
 
 /* Cells are added row by row; a failed allocation is told by eng_table_print. */
@@ -25,6 +26,10 @@ void eng_table_printf(EngTextTable *table, const char *fmt, ...)
 void eng_table_number(EngTextTable *table, double value); /* four digits; NAN: empty */
 EngStatus eng_table_print(const EngTextTable *table, FILE *out, EngErr *err);
 void eng_table_free(EngTextTable *table); /* accepts NULL */
+
+/* text from column `at` on, and a newline. In a terminal it is broken at spaces, so that no line is
+ * wider than ENG_TABLE_COLUMNS (words that are stay whole); further lines begin at `indent`. */
+void eng_text_print(FILE *out, const char *text, size_t at, size_t indent);
 
 /* "sampling ended: pairs reached 12, time budget 3\n"; nothing when no sampling ended yet. */
 void eng_stops_print(const EngRunStatus *run);

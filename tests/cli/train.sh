@@ -19,6 +19,7 @@ expect() {
 smoke=$source/sweeps/train/smoke.sweep
 tiny=(-a rung=tiny -a text=synthetic -a budget=5)
 train() { "$engram" train "$@"; }
+dry() { "$engram" train "$@" --dry-run --runs=none.csv | tr '\n' ' '; return "${PIPESTATUS[0]}"; }
 sql() { sqlite3 "$1" "$2"; }
 
 # --- a sweep, side by side, and once more: everything is found ------------------------------------------------
@@ -75,8 +76,30 @@ for try in 1 2 3 4; do
 done
 expect 0 measured train train "${long[@]}" --db=killed.db --runs=killed.csv
 [ "$(sql whole.db "$losses")" = "$(sql killed.db "$losses")" ] || fail "losses differ after kills"
-expect 130 'goes on where it stopped' timeout --preserve-status -s INT 0.4 "$engram" train train -a rung=tiny -a text=synthetic -a budget=12 -a model_seed=1:200:+1 \
-    --db=stopped.db --runs=stopped.csv
+# Interrupted once a run has begun (two hundred of them take minutes).
+interrupted() {
+    "$engram" train train -a rung=tiny -a text=synthetic -a budget=12 -a model_seed=1:200:+1 \
+        --db=stopped.db --runs=stopped.csv --checkpoint=0 >stopped.txt 2>&1 &
+    pid=$!
+    until compgen -G 'stopped.db.train/*.ckpt' >/dev/null; do
+        kill -0 $pid || break
+        sleep 0.02
+    done
+    kill -INT $pid
+    wait $pid
+    code=$?
+    cat stopped.txt
+    return $code
+}
+expect 130 'goes on where it stopped' interrupted
+# A run that cannot go on: why is said once, and the others are trained.
+key=$(grep -m1 -v '^key' whole.csv | cut -d, -f1)
+mkdir -p damaged.db.train
+echo broken >"damaged.db.train/$key.ckpt"
+expect 2 'not a checkpoint of this version' train train "${long[@]}" --db=damaged.db --runs=damaged.csv
+[ "$(grep -c . damaged.csv)" = 2 ] || fail "damaged.csv has not one run"
+said=$(train train "${long[@]}" --db=damaged2.db --work=damaged.db.train --runs=damaged.csv 2>&1 | grep -c 'not a checkpoint')
+[ "$said" = 1 ] || fail "a failure is said $said times"
 
 # --- what it refuses -------------------------------------------------------------------------------------------
 expect 1 'changes two variables, rho and lr; a comparison changes one' \
@@ -92,6 +115,9 @@ expect 6 'd.csv:1: column 1' train train "${tiny[@]}" --db=d.db --runs=d.csv
 rm -f d.csv
 # Fewer parameters than the smallest table: the point is skipped, and says why.
 expect 5 'skipped: .*rho=0.99' train train "${tiny[@]}" -a rho=0.99 --db=e.db --runs=e.csv
+expect 5 'skipped: .*rho=0.99.*0 runs, 0 of them to train, 1 skipped' dry train "${tiny[@]}" -a rho=0.99
+expect 5 'skipped: .*memory=4096: memory and rho both' dry train "${tiny[@]}" -a rho=0.4 -a memory=4096
+expect 0 'skipped: .*rho=0.99.*1 runs, 1 of them to train, 1 skipped' dry train "${tiny[@]}" -a rho=0.4,0.99
 # --- a diverged model is a result, in file and database -----------------------------------------------------------
 expect 2 'failed' train train "${tiny[@]}" -a lr=10 -a rho=0.4 --db=g.db --runs=g.csv
 grep -q ',failed,"\?loss' g.csv || fail "g.csv has no failed run"

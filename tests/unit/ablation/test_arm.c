@@ -106,6 +106,10 @@ static void test_what_cannot_be(void **state)
     (void)state;
     EngPoint point = POINT("rung", "R0c", "rho", "0.8", "engram_at", "4");
     refused(&point, ENG_USAGE, "layer 4 is not one of the rung's, 0 to 3");
+    point = POINT("rung", "R0c", "rho", "0.8", "iso", "flops");
+    refused(&point, ENG_USAGE, "not with rho = 0.8");
+    point = POINT("rung", "R0c", "memory", "1048576", "iso", "flops");
+    refused(&point, ENG_USAGE, "not with memory = 1048576");
     point = POINT("rung", "R0c", "rho", "0.8", "engram_at", "2+1");
     refused(&point, ENG_USAGE, "engram_at = 2+1");
     point = POINT("rung", "R0c", "rho", "0.8", "memory", "1000000");

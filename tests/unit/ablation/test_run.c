@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -341,6 +342,33 @@ static void test_divergence_is_a_result(void **state)
     free(text);
 }
 
+/* A writer that was killed leaves its temporary file, and the run clears it away when it goes on;
+ * one that lives, and other runs', stay. */
+static void test_leftovers(void **state)
+{
+    (void)state;
+    EngPoint point = POINT("rho", "1");
+    EngArm arm = arm_of(&point);
+    EngTrainRun run = run_of(&arm);
+    EngErr err = {0};
+    char dead[160], alive[160], other[160];
+    pid_t pid = fork();
+    if (!pid) _exit(0);
+    waitpid(pid, NULL, 0); /* reaped: nobody has this number now */
+    assert_int_equal(eng_make_dirs(g_folder, &err), ENG_OK);
+    snprintf(dead, sizeof dead, "%s.tmp%d", path_of("ckpt"), (int)pid);
+    snprintf(alive, sizeof alive, "%s.tmp%d", path_of("ckpt"), (int)getppid());
+    snprintf(other, sizeof other, "%s/other.ckpt.tmp%d", g_folder, (int)pid);
+    const char *const all[] = {dead, alive, other};
+    for (int i = 0; i < 3; i++) assert_int_equal(eng_file_write(all[i], "x", 1, &err), ENG_OK);
+    arm.config.tokens = 4 * arm.config.batch_tokens;
+    if (eng_train_run(&run, &err)) fail_msg("%s", err.text);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(eng_file_exists(all[i]), i > 0);
+        unlink(all[i]);
+    }
+}
+
 /* Any allocation may fail: the run says so, keeps nothing, and goes through when there is memory.
  */
 static void test_no_memory(void **state)
@@ -393,6 +421,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_other_threads_are_recorded, fresh, done),
         cmocka_unit_test_setup_teardown(test_bad_input, fresh, done),
         cmocka_unit_test_setup_teardown(test_divergence_is_a_result, fresh, done),
+        cmocka_unit_test_setup_teardown(test_leftovers, fresh, done),
         cmocka_unit_test_setup_teardown(test_no_memory, fresh, done),
         cmocka_unit_test_setup_teardown(test_full_disk, fresh, done),
     };

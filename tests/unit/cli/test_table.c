@@ -1,0 +1,124 @@
+/* Long lines of text and tables: broken at spaces in a terminal, whole in a file. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "bench/cli/table.h"
+
+#define REASON                                                                                     \
+    "the arm has fewer experts than each token is sent to, which is what a small share of the "    \
+    "parameters leaves over for them in a model of this size"
+
+static int g_master;
+
+/* A stream whose reader is a terminal; what was written is in the text that `shown` gives. */
+static FILE *open_terminal(void)
+{
+    struct termios raw;
+    g_master = posix_openpt(O_RDWR | O_NOCTTY);
+    assert_true(g_master >= 0 && !grantpt(g_master) && !unlockpt(g_master));
+    int slave = open(ptsname(g_master), O_RDWR | O_NOCTTY);
+    assert_true(slave >= 0 && !tcgetattr(slave, &raw));
+    cfmakeraw(&raw);
+    assert_int_equal(tcsetattr(slave, TCSANOW, &raw), 0);
+    return fdopen(slave, "w");
+}
+
+static const char *shown(FILE *out)
+{
+    static char text[4096];
+    fflush(out);
+    ssize_t n = read(g_master, text, sizeof text - 1);
+    assert_true(n > 0);
+    text[n] = 0;
+    fclose(out);
+    close(g_master);
+    return text;
+}
+
+/* No line is too wide, and the words are those of `whole`, in order. */
+static void expect_words(const char *text, const char *whole)
+{
+    char copy[4096], *save = NULL;
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+        assert_true(strcspn(line, "\n") <= ENG_TABLE_COLUMNS);
+    snprintf(copy, sizeof copy, "%s", text);
+    for (char *word = strtok_r(copy, " \n", &save); word; word = strtok_r(NULL, " \n", &save)) {
+        whole = strstr(whole, word);
+        assert_non_null(whole);
+        whole += strlen(word);
+    }
+    assert_string_equal(whole, "");
+}
+
+static void test_text(void **state)
+{
+    char *file = NULL;
+    size_t size;
+    (void)state;
+    FILE *out = open_terminal();
+    eng_text_print(out, REASON, 60, 6);
+    const char *text = shown(out);
+    expect_words(text, REASON);
+    assert_true(strcspn(text, "\n") <= ENG_TABLE_COLUMNS - 60);
+    assert_int_equal(strspn(strchr(text, '\n') + 1, " "), 6);
+    out = open_memstream(&file, &size);
+    eng_text_print(out, REASON, 60, 6);
+    fclose(out);
+    assert_string_equal(file, REASON "\n");
+    free(file);
+}
+
+static void print_table(FILE *out, const char *first)
+{
+    static const EngTableColumn columns[] = {{"point", false}, {"us", true}, {"reason", false}};
+    EngTextTable *table;
+    EngErr err;
+    assert_int_equal(eng_table_create(&table, columns, 3, &err), ENG_OK);
+    eng_table_text(table, first);
+    eng_table_number(table, 12);
+    eng_table_text(table, REASON);
+    assert_int_equal(eng_table_print(table, out, &err), ENG_OK);
+    eng_table_free(table);
+}
+
+static void test_last_column(void **state)
+{
+    static const char *const firsts[] = {
+        "rho=0.4", "rho=0.4 model_seed=1 budget=20 engram_at=1+3 table_rule=sinkhorn"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        FILE *out = open_terminal();
+        char *whole = NULL;
+        size_t size;
+        print_table(out, firsts[i]);
+        const char *text = shown(out);
+        const char *row = strchr(text, '\n') + 1, *next = strchr(row, '\n') + 1;
+        /* Beside the other columns where there is room, else below them. */
+        assert_int_equal(strspn(next, " "), i ? 4 : strlen(firsts[0]) + 2 + 2 + 2);
+        out = open_memstream(&whole, &size);
+        print_table(out, firsts[i]);
+        fclose(out);
+        whole[size - 1] = 0;
+        expect_words(text, whole);
+        free(whole);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_last_column),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
