@@ -33,13 +33,22 @@ static FILE *open_terminal(void)
     return fdopen(slave, "w");
 }
 
+/* A terminal gives what is written in pieces, so that a mark tells the end. */
 static const char *shown(FILE *out)
 {
     static char text[4096];
+    size_t n = 0;
+    char *mark = NULL;
+    fputc('\f', out);
     fflush(out);
-    ssize_t n = read(g_master, text, sizeof text - 1);
-    assert_true(n > 0);
-    text[n] = 0;
+    while (!mark) {
+        ssize_t got = read(g_master, text + n, sizeof text - 1 - n);
+        assert_true(got > 0);
+        n += (size_t)got;
+        text[n] = 0;
+        mark = strchr(text, '\f');
+    }
+    *mark = 0;
     fclose(out);
     close(g_master);
     return text;
