@@ -74,7 +74,7 @@ EngStatus eng_train_rung(const char *name, EngTrainConfig *config, EngErr *err)
         .adam_eps = 1e-8,
         .weight_decay = 0.1,
         .momentum = 0.95,
-        .bias_step = 1e-2,
+        .bias_step = 2e-3,
         .bias_decay = 0,
         .blow_up = 2,
     };
