@@ -19,16 +19,16 @@ typedef struct Field {
     double *value; /* stays when the list lacks it */
 } Field;
 
-/* The next of a list, "" where two commas meet; false at its end. A word that does not fit is cut,
- * so that it is no name; fields, whose values a cut would change, are refused (read_fields). */
+/* The next of a list, "" where two commas meet or one is the last; false behind its end, where *at
+ * is NULL. A word that does not fit is cut, so that it is no name; fields, whose values a cut would
+ * change, are refused (read_fields). */
 static bool next_word(const char **at, char *word, size_t size)
 {
+    if (!*at) return false;
     size_t all = strcspn(*at, ","), n = all < size ? all : size - 1;
-    if (!**at) return false;
     memcpy(word, *at, n);
     word[n] = 0;
-    *at += all;
-    *at += **at == ',';
+    *at = (*at)[all] ? *at + all + 1 : NULL;
     return true;
 }
 
@@ -143,6 +143,7 @@ static EngStatus open_machines(EngSize *s, EngErr *err)
         return ENG_FAIL(err, ENG_USAGE,
                         "--machine is needed: a preset, or a file (engram calibrate writes one)");
     for (int i = 0; !status && i < n; i++) status = add_machine(s, i, err);
+    s->n_given_tiers = s->machine.n_tiers;
     for (int i = 0; !status && i < eng_cli_repeats(s->cli, "assume"); i++)
         status = eng_machine_assume(&s->machine, eng_cli_repeat(s->cli, "assume", i), err);
     return status;
@@ -154,8 +155,9 @@ static EngStatus read_path(EngSize *s, const char *text, EngErr *err)
     if (s->n_paths == ENG_SIZE_MAX_PATHS)
         return ENG_FAIL(err, ENG_USAGE, "--path: more than %d", ENG_SIZE_MAX_PATHS);
     EngSizePath *path = &s->paths[s->n_paths++];
-    char word[24];
+    char word[32]; /* longer than a name */
     snprintf(path->name, sizeof path->name, "%s", text);
+    if (!*text) return ENG_FAIL(err, ENG_USAGE, "--path: names no tier");
     while (next_word(&text, word, sizeof word)) {
         if (path->n == ENG_MAX_STAGES)
             return ENG_FAIL(err, ENG_USAGE, "--path=%s: more than %d tiers", path->name,
@@ -166,7 +168,6 @@ static EngStatus read_path(EngSize *s, const char *text, EngErr *err)
             if (path->tiers[i] == path->tiers[path->n - 1])
                 return ENG_FAIL(err, ENG_USAGE, "--path=%s: names %s twice", path->name, word);
     }
-    if (!path->n) return ENG_FAIL(err, ENG_USAGE, "--path: names no tier");
     if (!eng_tier_place(path->tiers[0], &path->place))
         return ENG_FAIL(err, ENG_USAGE,
                         "--path=%s: no table lies in %s; begin with hbm, dram, cxl, nvme or file",
@@ -192,7 +193,7 @@ static EngStatus read_exchange(EngSize *s, EngErr *err)
 {
     const char *text = eng_cli_text(s->cli, "exchange");
     const char *names[ENG_SHARD_COUNT];
-    char word[24] = "";
+    char word[32] = "";
     int k = 0;
     if (!text) return ENG_OK;
     next_word(&text, word, sizeof word);
@@ -202,7 +203,7 @@ static EngStatus read_exchange(EngSize *s, EngErr *err)
         return ENG_FAIL(err, ENG_USAGE, "--exchange: \"%s\" is none of %s, %s, %s, %s", word,
                         names[0], names[1], names[2], names[3]);
     s->scheme = (EngSharding)k;
-    if (!next_word(&text, word, sizeof word) || *text)
+    if (!next_word(&text, word, sizeof word) || text)
         return ENG_FAIL(err, ENG_USAGE, "--exchange: give a scheme and one link: %s,nvlink",
                         names[k]);
     if (s->shards < 2)
@@ -371,10 +372,11 @@ static EngStatus read_traffic(EngSize *s, const char *text, EngErr *err)
 static EngStatus read_slo(EngSize *s, EngErr *err)
 {
     const char *text = eng_cli_text(s->cli, "slo");
-    double decode = 0, prefill = 0;
+    double slo[2] = {0};
+    int kinds[2] = {0};
     if (!text) return ENG_OK;
-    const Field fields[] = {{"decode", ENG_DIM_SECONDS, &decode},
-                            {"prefill", ENG_DIM_SECONDS, &prefill}};
+    const Field fields[] = {{"prefill", ENG_DIM_SECONDS, &slo[0]},
+                            {"decode", ENG_DIM_SECONDS, &slo[1]}};
     if (strpbrk(text, "%") || (text[0] == 'p' && strncmp(text, "prefill", 7)))
         return ENG_FAIL(err, ENG_USAGE,
                         "--slo=%s: a percentile needs a model of events, which there is not; give "
@@ -384,12 +386,60 @@ static EngStatus read_slo(EngSize *s, EngErr *err)
     if (strchr(text, '='))
         status = read_fields("slo", text, fields, 2, err);
     else {
-        status = maybe_quantity(s, "slo", ENG_DIM_SECONDS, &decode, err);
-        prefill = decode;
+        status = maybe_quantity(s, "slo", ENG_DIM_SECONDS, &slo[0], err);
+        slo[1] = slo[0];
     }
-    for (int i = 0; i < s->n_traffic; i++)
-        s->traffic[i].slo = s->traffic[i].decode ? decode : prefill;
+    for (int i = 0; i < s->n_traffic; i++) {
+        s->traffic[i].slo = slo[s->traffic[i].decode];
+        kinds[s->traffic[i].decode]++;
+    }
+    for (int k = 0; k < 2 && !status && strchr(text, '='); k++)
+        if (slo[k] && !kinds[k])
+            status = ENG_FAIL(err, ENG_USAGE, "--slo=%s: no --traffic is %s", text, fields[k].key);
     return status;
+}
+
+/* ---- what nothing asks for ---------------------------------------------------------------------
+ */
+
+/* Whether a plan needs a value of this tier; one that no machine has and no path passes is a slip.
+ */
+static bool uses(const EngSize *s, const EngTier *tier)
+{
+    bool used = tier == s->link || tier == s->scales || tier == s->cache;
+    for (int i = 0; i < s->n_paths; i++)
+        for (int t = 0; t < s->paths[i].n; t++) used = used || tier == s->paths[i].tiers[t];
+    /* Memories of a device and a host have capacities, tables are read from a drive. */
+    bool memory = !strcmp(tier->name, "hbm") || !strcmp(tier->name, "dram");
+    bool drive = !strcmp(tier->name, "nvme") || !strcmp(tier->name, "file");
+    return used || eng_tier_has(tier, ENG_TIER_RENT) || memory || drive;
+}
+
+static EngStatus check_assumed_tiers(const EngSize *s, EngErr *err)
+{
+    const char *names[ENG_MAX_TIERS];
+    for (int i = 0; i < s->machine.n_tiers; i++) names[i] = s->machine.tiers[i].name;
+    for (int i = s->n_given_tiers; i < s->machine.n_tiers; i++) {
+        if (uses(s, &s->machine.tiers[i])) continue;
+        const char *near = eng_nearest(names[i], names, (size_t)s->n_given_tiers);
+        return ENG_FAIL(err, ENG_USAGE, "--assume: no path passes a tier \"%s\"%s%s%s", names[i],
+                        near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    }
+    return ENG_OK;
+}
+
+/* What would change nothing is refused, since it was meant to. */
+static EngStatus check_unused(const EngSize *s, EngErr *err)
+{
+    if (s->years > 0 && !(s->ranks && s->host_devices))
+        return ENG_FAIL(err, ENG_USAGE,
+                        "--years: what is bought is for hosts; --ranks, devices of a replica, and "
+                        "--host-devices are needed");
+    if (s->n_corpora > 1 && !eng_cli_text(s->cli, "db"))
+        return ENG_FAIL(err, ENG_USAGE,
+                        "--corpus=%s: a plan takes the first, others are for the report of a --db",
+                        s->corpora[1].name);
+    return check_assumed_tiers(s, err);
 }
 
 /* ---- shares ------------------------------------------------------------------------------------
@@ -495,6 +545,7 @@ static EngStatus read_shares(EngSize *s, EngErr *err)
                                  &s->preset, &s->corpora[i], err);
         if (!status) s->n_corpora++;
     }
+    if (!status) status = check_unused(s, err);
     for (int i = 0; !status && i < s->n_traffic; i++)
         status = n ? shares_of_corpus(s, &s->traffic[i], err)
                    : shares_of_options(s, &s->traffic[i], err);

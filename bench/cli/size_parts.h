@@ -53,8 +53,9 @@ typedef struct EngSizeTraining {
 typedef struct EngSize {
     EngCli *cli;
     EngPreset preset;
-    EngModel model;               /* origin of weights; n_weights 0: none are known */
-    EngMachineModel machine;      /* the tiers of all machines named */
+    EngModel model;          /* origin of weights; n_weights 0: none are known */
+    EngMachineModel machine; /* the tiers of all machines named, then those that are assumed */
+    int n_given_tiers;
     int tier_from[ENG_MAX_TIERS]; /* which of the machines, from 1; 0: of none, it was assumed */
     char machine_digests[ENG_MAX_TIERS * ENG_KEY_HEX];
     int n_paths, n_traffic, n_layers, n_corpora;

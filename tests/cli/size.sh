@@ -197,6 +197,14 @@ expect 1 'training: state: "4": no unit' "$host $assume --training=ranks=8,group
 expect 1 'training: unique: "50": 50 is not a share' "$host $assume --training=ranks=8,group=4,node=8,tokens=1,unique=50,state=4B,gradient=2B,near=1GB/s,far=1GB/s,stages=2"
 expect 1 '"" is not streams' "$host $assume --traffic=decode,,streams=4,layer=1ms"
 expect 1 'has no tier ""' "$host $assume --path=dram,,pcie"
+expect 1 'has no tier ""' "$host $assume --path=dram,"
+expect 1 '"" is not streams' "$host $assume --traffic=decode,streams=4,layer=1ms,,rate=1k/s"
+expect 1 '"" is not streams' "$host $assume --traffic=decode,streams=4,layer=1ms,"
+expect 1 'a scheme and one link' "${shared/$traffic/} --exchange=all-gather,nvlink,"
+expect 1 'no path passes a tier "drm"; did you mean "dram"?' "$host $assume --assume=drm.bandwidth=1GB/s"
+expect 1 'slo=prefill=25ms: no --traffic is prefill' "$host $assume --slo=prefill=25ms"
+expect 1 'slo=decode=1s,prefill=2s: no --traffic is prefill' "$host $assume --slo=decode=1s,prefill=2s"
+expect 1 'years: what is bought is for hosts' "$host $assume --years=4"
 expect 1 'efficiency is above 1' "$host $assume --assume=dram.efficiency=130%"
 expect 1 'pin_limit is above capacity' "$host $assume --assume=dram.pin_limit=1TB"
 expect 1 'layer 14 of 10' "${host/layers=40/layers=10} $assume"
@@ -285,6 +293,8 @@ rm data/counts
 # Rejected drafts are other tokens of a text: of this one, the same.
 "$engram" size $tiny --traffic=decode,streams=4,drafted=3,accepted=2,layer=1ms --corpus=same >out.txt 2>err.txt || fail "drafts: $(cat err.txt)"
 says 'drafts accepted with 0.544 each, others assumed other tokens of it'
+"$engram" stream import same.jsonl --data=data --name=also --vocab=97 >out.txt 2>&1 || fail "stream import: $(cat out.txt)"
+expect 1 'corpus=also: a plan takes the first' "$tiny --traffic=prefill,tokens=10,layer=1ms --corpus=same --corpus=also"
 expect 1 'more than 256 drafted' "$tiny --traffic=decode,streams=4,drafted=300,accepted=2,layer=1ms --corpus=same"
 expect 6 'same' "$tiny --traffic=prefill,tokens=10,layer=1ms --corpus=sane"
 expect 1 'corpus=same: is given twice' "$tiny --traffic=prefill,tokens=10,layer=1ms --corpus=same --corpus=same"
