@@ -23,6 +23,32 @@ __global__ void warp_neighbour(const int *in, int *out, bool broken)
     out[64 * (int)blockIdx.x + t] = cells[warp + (t + 1) % 32];
 }
 
+/* A warp's barrier orders its own lanes only: the second warp reads what the first writes. */
+__global__ void other_warp(const int *in, int *out, bool broken)
+{
+    ENG_SHARED(int, cells, [32]);
+    int t = (int)threadIdx.x;
+    if (t < 32) cells[t] = 0;
+    __syncthreads();
+    if (t < 32) cells[t] = in[t];
+    __syncwarp();
+    if (!broken) __syncthreads();
+    if (t >= 32) out[64 * (int)blockIdx.x + t] = cells[t - 32];
+}
+
+/* All threads read a cell; the last one, which has passed a barrier of its warp, writes it. */
+__global__ void written_while_read(const int *in, int *out, bool broken)
+{
+    ENG_SHARED(int, cell, [1]);
+    int t = (int)threadIdx.x;
+    if (t == 0) cell[0] = in[0];
+    __syncthreads();
+    out[64 * (int)blockIdx.x + t] = cell[0];
+    __syncwarp();
+    if (!broken) __syncthreads();
+    if (t == 63) cell[0] = 1;
+}
+
 __global__ void early_exit(const int *in, int *out, bool broken)
 {
     int t = (int)threadIdx.x;
@@ -49,11 +75,27 @@ __global__ void lane_from_outside(const int *in, int *out, bool broken)
     out[64 * (int)blockIdx.x + t] = value;
 }
 
+__global__ void mask_without_caller(const int *in, int *out, bool broken)
+{
+    int t = (int)threadIdx.x, value = in[t];
+    if (t % 32 < (broken ? 17 : 16)) value += __shfl_sync(0xffffu, value, 4);
+    out[64 * (int)blockIdx.x + t] = value;
+}
+
 __global__ void ended_lane(const int *in, int *out, bool broken)
 {
     int t = (int)threadIdx.x;
     out[64 * (int)blockIdx.x + t] = in[t];
     if (broken && t % 32 == 7) return;
+    out[64 * (int)blockIdx.x + t] = __shfl_xor_sync(ENG_FULL_WARP, in[t], 1);
+}
+
+/* In order of threads the others wait already, for one that never comes. */
+__global__ void ended_last_lane(const int *in, int *out, bool broken)
+{
+    int t = (int)threadIdx.x;
+    out[64 * (int)blockIdx.x + t] = in[t];
+    if (broken && t % 32 == 31) return;
     out[64 * (int)blockIdx.x + t] = __shfl_xor_sync(ENG_FULL_WARP, in[t], 1);
 }
 
@@ -79,6 +121,15 @@ __global__ void shared_past_end(const int *in, int *out, bool broken)
     cells[at] = in[t];
     __syncthreads();
     out[64 * (int)blockIdx.x + t] = cells[at] + others[t];
+}
+
+__global__ void shared_across_end(const int *in, int *out, bool broken)
+{
+    ENG_SHARED(unsigned char, bytes, [250]);
+    int t = (int)threadIdx.x;
+    int *cell = reinterpret_cast<int *>(bytes + 4 * (t < 62 ? t : broken ? 62 : 61));
+    if (t < 62 || (broken && t == 62)) *cell = in[t];
+    out[64 * (int)blockIdx.x + t] = in[t];
 }
 
 __global__ void shared_before_start(const int *in, int *out, bool broken)
@@ -146,6 +197,32 @@ __global__ void cell_of_all_blocks(const int *in, int *out, bool broken)
         atomicAdd(out, in[0]);
 }
 
+/* All blocks read what the last of them writes. */
+__global__ void written_while_all_read(const int *in, int *out, bool broken)
+{
+    int first = out[0];
+    __syncthreads();
+    if (broken && threadIdx.x == 0 && blockIdx.x + 1 == gridDim.x) out[0] = in[0] + first;
+}
+
+__global__ void atomic_and_plain(const int *in, int *out, bool broken)
+{
+    int at = 64 * (int)blockIdx.x;
+    if (broken && threadIdx.x == 0)
+        out[at] = in[0];
+    else
+        atomicAdd(out + at, in[0]);
+}
+
+/* The last thread also reads the sum, which others may still add to. */
+__global__ void atomic_then_read(const int *in, int *out, bool broken)
+{
+    int t = (int)threadIdx.x, at = 64 * (int)blockIdx.x;
+    atomicAdd(out + at, in[0]);
+    if (!broken) __syncthreads();
+    if (t == 63) out[at + t] = out[at];
+}
+
 /* Each thread copies four numbers and reads one of its own. */
 __global__ void copy_too_early(const int *in, int *out, bool broken)
 {
@@ -178,6 +255,65 @@ __global__ void copy_never_awaited(const int *in, int *out, bool broken)
     eng_copy_commit();
     if (!broken) eng_copy_wait<0>();
     out[64 * (int)blockIdx.x + t] = in[t];
+}
+
+/* Awaited behind a barrier, but begun while others may read the cells. */
+__global__ void copy_over_readers(const int *in, int *out, bool broken)
+{
+    ENG_SHARED(int, cells, [256]);
+    int t = (int)threadIdx.x;
+    for (int i = 0; i < 4; i++) cells[4 * t + i] = in[t];
+    __syncthreads();
+    int read = cells[(4 * t + 4) % 256];
+    if (!broken) __syncthreads();
+    eng_copy_async_16(&cells[4 * t], in + 4 * t);
+    eng_copy_commit();
+    __syncthreads();
+    eng_copy_wait<0>();
+    out[64 * (int)blockIdx.x + t] = read;
+}
+
+/* Begun before a barrier, awaited behind it: others may only read behind the next one. */
+__global__ void copy_landed_elsewhere(const int *in, int *out, bool broken)
+{
+    ENG_SHARED(int, cells, [256]);
+    int t = (int)threadIdx.x;
+    eng_copy_async_16(&cells[4 * t], in + 4 * t);
+    eng_copy_commit();
+    __syncthreads();
+    eng_copy_wait<0>();
+    if (!broken) __syncthreads();
+    out[64 * (int)blockIdx.x + t] = t ? cells[4 * (t - 1)] : 0;
+}
+
+__global__ void copy_to_global(const int *in, int *out, bool broken)
+{
+    ENG_SHARED(int, cells, [256]);
+    int t = (int)threadIdx.x;
+    if (t % 4 == 0)
+        eng_copy_async_16(broken ? out + 64 * (int)blockIdx.x + t : &cells[4 * t], in + t);
+    eng_copy_commit();
+    eng_copy_wait<0>();
+}
+
+__global__ void copy_from_outside(const int *in, int *out, bool broken)
+{
+    ENG_SHARED(int, cells, [256]);
+    int t = (int)threadIdx.x;
+    eng_copy_async_16(&cells[4 * t], in + 4 * t + (broken ? 8 : 0));
+    eng_copy_commit();
+    eng_copy_wait<0>();
+    out[64 * (int)blockIdx.x + t] = cells[4 * t];
+}
+
+__global__ void large_static(const int *in, int *out, bool broken)
+{
+    int i = 64 * (int)blockIdx.x + (int)threadIdx.x;
+    if (broken) {
+        ENG_SHARED(unsigned char, large, [50000]);
+        large[threadIdx.x] = 1;
+    }
+    out[i] = in[i];
 }
 
 __global__ void endless(const int *in, int *out, bool broken)

@@ -170,6 +170,7 @@ void launch(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, cuda
 /* Streams live as long as their process, like the main stream of kernels/cuda. */
 void streams_begin(void)
 {
+    g_launches_begun = 0;
     for (CUstream_st *stream : g_streams) {
         stream->last = 0, stream->graph = nullptr, stream->origin = false;
         stream->tail.clear();

@@ -331,11 +331,12 @@ void test_blas_in_two_streams(void **)
     }
 }
 
-/* What the stand-in looks for: a leading dimension, an algorithm of another product, alignment that
- * was promised, a small workspace. */
+/* What the stand-in looks for, from 1 on: a leading dimension, an algorithm of another product,
+ * alignment that was promised, a small workspace, no handle, a workspace at an odd place, a sum;
+ * and operands that nobody wrote, an output and a workspace beyond their memory. */
 void test_blas_faults(void **)
 {
-    for (int broken = 0; broken <= 4; broken++) {
+    for (int broken = 0; broken <= 10; broken++) {
         EngCudaStream *stream = fresh_stream(broken);
         cublasLtHandle_t handle;
         cublasLtMatmulDesc_t product;
@@ -348,8 +349,9 @@ void test_blas_faults(void **)
         const float one = 1, zero = 0;
         std::vector<uint16_t> ones(64 * 8, 0x3f80);
         uint16_t *left = upload(ones), *right = upload(ones);
-        float *out = static_cast<float *>(allocate(4 * 64));
-        char *workspace = static_cast<char *>(allocate(space));
+        if (broken == 8) left = static_cast<uint16_t *>(allocate(2 * ones.size()));
+        float *out = static_cast<float *>(allocate(broken == 9 ? 64 : 4 * 64));
+        char *workspace = static_cast<char *>(allocate(broken == 10 ? space - 256 : space + 256));
         cublasLtCreate(&handle);
         cublasLtMatmulDescCreate(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F);
         cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_TRANSA, &transposed,
@@ -365,10 +367,15 @@ void test_blas_faults(void **)
             cublasLtMatmulAlgoGetHeuristic(handle, product, a, b, d, d, preference, 1, &result, &n),
             CUBLAS_STATUS_SUCCESS);
         if (broken == 2) result.algo.data[0]++;
-        cublasLtMatmul(handle, product, &one, left, a, right + (broken == 3 ? 8 : 0), other, &zero,
-                       out, d, out, d, &result.algo, workspace, broken == 4 ? 512 : space, stream);
+        cublasLtMatmul(broken == 5 ? nullptr : handle, product, &one, left, a,
+                       right + (broken == 3 ? 8 : 0), other, broken == 7 ? &one : &zero, out, d,
+                       out, d, &result.algo, workspace + (broken == 6 ? 16 : 0),
+                       broken == 4 ? 512 : space, stream);
         ok(eng_cuda_wait(stream, &g_err));
-        assert_int_equal(simt::fault(0), broken ? simt::Fault::library_call : simt::Fault::none);
+        assert_int_equal(simt::fault(0), broken == 0   ? simt::Fault::none
+                                         : broken == 8 ? simt::Fault::uninitialised
+                                         : broken > 8  ? simt::Fault::bounds
+                                                       : simt::Fault::library_call);
         if (!broken)
             for (float value : download(out, 32)) assert_true(value == 64);
         for (cublasLtMatrixLayout_t layout : {a, b, d, other}) cublasLtMatrixLayoutDestroy(layout);
