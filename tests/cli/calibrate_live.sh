@@ -48,7 +48,7 @@ for words in 'table in memory' 'table in a file' 'exact stack distances'; do
     grep -q "$words" page/index.html || fail "the report does not say $words"
 done
 # The page of a plan draws the same predictions, of all models.
-"$engram" size --machine=./machine.json --path=dram --traffic=decode,streams=16,layer=800us --layers=40 --unique=1 --hits=0 \
+"$engram" size --model=v41-flash --machine=./machine.json --path=dram --traffic=decode,streams=16,layer=800us --layers=40 --unique=1 --hits=0 \
     --shards=1 --copies=1 --db=t.db >plan.txt 2>err.txt && "$engram" report capacity --out=plan >page.txt 2>err.txt ||
     fail "no page of a plan: $(tail -1 err.txt)"
 for words in "Measured in run $run" 'latency ladder: ' 'row gather: ' 'exact stack distances: ' 'distinct rows: '; do
