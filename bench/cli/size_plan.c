@@ -156,6 +156,8 @@ EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTr
     } else if (s->ranks && s->host_devices)
         in.hosts = (s->ranks + s->host_devices - 1) / s->host_devices;
     memcpy(in.path, path->tiers, sizeof in.path);
+    for (int i = 0; i < path->n; i++) /* the path's own: it may be a copy that was moved */
+        if (s->scales && !strcmp(path->tiers[i]->name, s->scales->name)) in.scales = path->tiers[i];
     if (!s->interference_given) in.interference = eng_size_beside(path);
     int most = eng_size_replicas_of_host(s);
     in.shared = shared_tiers(s, path);

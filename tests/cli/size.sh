@@ -93,6 +93,26 @@ started 'start-up: reading 15.6 s beside populating 0.507 s, in all 15.6 s' "--p
 started 'start-up: reading 7.8 s beside populating 0.253 s, in all 7.8 s' "--path=hbm --shards=16 --copies=1 --host-devices=8"
 started 'start-up: reading not known (--host-devices, which read one drive) beside .*, in all not known' "--path=hbm --shards=8 --copies=1"
 started 'start-up: reading 15.6 s beside populating 203 s, then pinning 101 s, in all 304 s' "--path=dram,pcie --shards=1 --copies=2"
+# A quarter less of the link, which 3072 x 3 x 128 B at 53.12 GB/s and 1.61 us go through: 31.2196 us, not 23.8172. Rates in proportion,
+# at 1,000,000 tokens/s: 250,000 of 63 replicas of 4000 on 32 hosts, 750,000 of 66 of 11,378 on 33. Scales stay where they lie when
+# the tier that holds them is moved: nothing but 27.5 ns of 110 is less.
+figure() # expected, within, value of a stored point
+{
+    awk -v a="$1" -v b="$3" -v w="$2" 'BEGIN { exit !(b != "" && (a - b) ^ 2 <= w ^ 2) }' || fail "$3 is stored, not $1"
+}
+of() { sqlite3 "$1" "SELECT group_concat(median) FROM (SELECT median, axes_json AS a FROM v_summary WHERE metric = '$2') WHERE $3"; }
+"$engram" size $host $assume ${traffic},rate=1k/s --traffic=prefill,tokens=4096,layer=9ms,rate=3k/s --ranks=4 --host-devices=8 --years=4 --db=moved.db >out.txt 2>err.txt ||
+    fail "sensitivities: $(cat err.txt)"
+says '^host  *0.0519 GB  *0.0483 GiB  staging of raw rows, pinned'
+moved="a ->> '\$.what' = 'sensitivity' AND a ->> '\$.factor' ="
+figure 31.2196 0.0001 "$(of moved.db fetch_us "$moved 0.75 AND a ->> '\$.input' = 'pcie bandwidth'")"
+figure 0.3108 0.0001 "$(of moved.db share "$moved 0.75 AND a ->> '\$.input' = 'pcie bandwidth'")"
+figure -0.1865 0.0001 "$(of moved.db share "$moved 1.25 AND a ->> '\$.input' = 'pcie bandwidth'")"
+figure 65 0 "$(of moved.db hosts "a ->> '\$.what' = 'hosts' AND a ->> '\$.traffic' = 'all together' AND a ->> '\$.target' BETWEEN 0.99e6 AND 1.01e6")"
+"$engram" size --machine=h200 --machine=epyc-9005 ${drive/path=nvme/path=nvme,dram,pcie} $step $assume --scales=dram --assume=nvme.bandwidth=10TB/s \
+    --assume=nvme.request_rate=1000M/s --db=scales.db >out.txt 2>err.txt || fail "moved scales: $(cat err.txt)"
+base=$(grep -m1 -o '^layer 1: hidden: fetch [0-9.]*' out.txt | grep -o '[0-9.]*$')
+figure "$base" 0.03 "$(of scales.db fetch_us "a ->> '\$.path' = 'nvme,dram,pcie' AND $moved 0.75 AND a ->> '\$.input' = 'dram latency'")"
 # Hosts are paid whole: 8 of 8 devices at 2.5 to 7 USD/h for 100,000 tokens/s, though replicas are of 5; 16 that the tables ask
 # for are 128. Without any price no cost is known. Links are of a device each.
 hosts="--model=v41-flash --machine=h200 --machine=epyc-9005 $assume --layers=40 --unique=1 --hits=0 --copies=1 --host-devices=8 --years=4 --path=dram,pcie"
