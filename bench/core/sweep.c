@@ -155,6 +155,22 @@ static EngStatus unknown_key(const EngExperiment *experiment, const char *key, E
                     hint);
 }
 
+/* The same where a value is given: an axis of other experiments is no slip of the pen. */
+static EngStatus unknown_axis(const EngSweep *sweep, const EngExperiment *experiment,
+                              const char *key, EngErr *err)
+{
+    const EngExperimentList *all = sweep->catalog->experiments;
+    char owners[160] = "";
+    size_t used = 0;
+    for (int i = 0; i < all->n && used < sizeof owners / 2; i++)
+        if (eng_experiment_axis(all->items[i], key) >= 0)
+            used += (size_t)snprintf(owners + used, sizeof owners - used, "%s%s", used ? ", " : "",
+                                     all->items[i]->name);
+    if (!used) return unknown_key(experiment, key, err);
+    return ENG_FAIL(err, ENG_USAGE, "experiment %s has no axis '%s', which others have: %s",
+                    experiment->name, key, owners);
+}
+
 static EngStatus add_axis(EngSweep *sweep, EngSweepSection *section, int axis, const char *text,
                           EngErr *err)
 {
@@ -280,7 +296,7 @@ static EngStatus apply_entry(EngSweep *sweep, EngSweepSection *section, const En
         return eng_where_parse(entry->value, section->experiment, sweep->arena, &section->where,
                                err);
     }
-    return strcmp(key, "zip") ? unknown_key(section->experiment, key, err) : ENG_OK;
+    return strcmp(key, "zip") ? unknown_axis(sweep, section->experiment, key, err) : ENG_OK;
 }
 
 static EngStatus read_section(EngSweep *sweep, EngSweepSection *section, const EngSweepRaw *raw,
@@ -379,7 +395,7 @@ static EngStatus override(EngSweep *sweep, EngSweepRaw *const *raws, const char 
         taken++;
     }
     if (taken || !sweep->n_sections) return ENG_OK;
-    unknown_key(sweep->sections[0].experiment, key, err);
+    unknown_axis(sweep, sweep->sections[0].experiment, key, err);
     if (sweep->n_sections > 1) eng_err_prefix(err, "no section takes it");
     eng_err_prefix(err, "-a %s", assignment);
     return ENG_USAGE;

@@ -255,6 +255,8 @@ static void test_errors(void **state)
         {"[gather]\ncompare = tokns\n",
          "t.sweep:2: [gather] compare = tokns: unknown axis 'tokns' of experiment gather; did you "
          "mean 'tokens'?"},
+        {"[reuse]\nmix = 1\n", "t.sweep:2: [reuse] mix = 1: experiment reuse has no axis 'mix', "
+                               "which others have: gather"},
         {"[gather]\npairs = 0\n", "t.sweep:2: [gather] pairs = 0: must lie between 1 and 10000"},
         {"[gather]\npairs = many\n", "t.sweep:2: [gather] pairs = many: 'many' is not an integer"},
         {"[gather]\npairs = 5000\nsegments = 4\n",
