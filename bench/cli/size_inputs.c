@@ -669,6 +669,11 @@ static EngStatus read_numbers(EngSize *s, EngErr *err)
                       {"years", ENG_DIM_COUNT, &s->years}};
     EngStatus status =
         need_int(s, "layers", "layers of the backbone", ENG_SIZE_MAX_BACKBONE, &s->n_layers, err);
+    if (!status && s->model.n_weights && s->n_layers != s->model.layers)
+        status = ENG_FAIL(err, ENG_USAGE,
+                          "--layers=%d: %s has %d; shapes of another backbone are "
+                          "given with --weights=FILE",
+                          s->n_layers, s->model.name, (int)s->model.layers);
     if (!status)
         status = need_int(s, "shards", "devices, hosts or drives that share each table", INT32_MAX,
                           &s->shards, err);

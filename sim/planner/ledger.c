@@ -147,11 +147,10 @@ EngStatus eng_tensor_bytes(const EngTensorShape *shape, uint64_t *bytes, EngErr 
         factors[2 + i] = (uint64_t)shape->dims[i];
     }
     if (wrong) return ENG_FAIL(err, ENG_USAGE, "ledger: tensor %s has no shape", shape->name);
+    if (shape->split > 1) factors[2] = (factors[2] - 1) / (uint64_t)shape->split + 1;
     EngStatus status = multiply(shape->name, factors, 2 + shape->n_dims, &bits, err);
-    if (status) return status;
-    uint64_t whole = (bits + 7) / 8, split = shape->split > 1 ? (uint64_t)shape->split : 1;
-    *bytes = (whole + split - 1) / split;
-    return ENG_OK;
+    *bytes = (bits + 7) / 8;
+    return status;
 }
 
 static EngStatus add_tensors(const EngLedgerInput *in, EngLedger *ledger, EngErr *err)

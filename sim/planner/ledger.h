@@ -21,7 +21,7 @@ typedef struct EngTensorShape {
     int n_dims;
     int64_t dims[4];
     int64_t count; /* 0: 1 */
-    int split;     /* ranks that share it; 0 and 1: each holds all of it */
+    int split;     /* ranks that share it by its first dimension; 0 and 1: each holds all of it */
     /* Of caches, whose dims are those of one entry: */
     int every;  /* tokens of context that an entry stands for; 0: 1 */
     int window; /* entries that each stream keeps however long it is; 0: one for `every` tokens */
@@ -72,7 +72,7 @@ typedef struct EngLedger {
  * sizes beyond 64 bits, too many lines. */
 EngStatus eng_ledger_build(const EngLedgerInput *input, EngLedger *ledger, EngErr *err);
 
-/* Of one entry, for caches. */
+/* Of one entry, for caches; of the rank that holds most, where it is split. */
 EngStatus eng_tensor_bytes(const EngTensorShape *shape, uint64_t *bytes, EngErr *err);
 
 /* What is left of a capacity; negative: it does not fit. */

@@ -1,6 +1,8 @@
 /* Models by the shapes of their tensors; see model.h. */
 #include "sim/planner/model.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +11,9 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "sim/machine/json.h"
+
+#define GIB            0x1p30
+#define CHECKPOINT_OFF 0.01 /* that shapes may be beside a published file: norms, biases */
 
 extern const EngEmbedded eng_embedded_models[];
 
@@ -85,14 +90,17 @@ static EngStatus read_tensor(Reader *reader, const json_t *object, const EngQuan
     const json_t *dims = json_object_get(object, "dims");
     size_t n = json_array_size(dims);
     if (!n || n > 4) return WRONG(reader, "dims are not 1 to 4 numbers");
-    *shape = (EngTensorShape){.name = info->name,
-                              .bits = (int)json_integer_value(json_object_get(object, "bits")),
-                              .n_dims = (int)n};
+    const json_t *split = json_object_get(object, "split");
+    if (split && !json_is_boolean(split)) return WRONG(reader, "split is neither true nor false");
+    info->split = json_is_true(split);
+    int64_t bits;
+    status = read_count(reader, object, "bits", 0, &bits);
+    if (status) return status;
+    *shape = (EngTensorShape){.name = info->name, .bits = (int)bits, .n_dims = (int)n};
     for (size_t i = 0; i < n; i++) shape->dims[i] = json_integer_value(json_array_get(dims, i));
     status = read_count(reader, object, "count", 1, &shape->count);
     if (!status && cache) status = read_cache(reader, object, shape, info);
     if (status) return status;
-    info->split = json_is_true(json_object_get(object, "split"));
     info->from = *whole;
     bool own = json_object_get(object, "source") || json_object_get(object, "kind") ||
                json_object_get(object, "date");
@@ -119,10 +127,41 @@ static EngStatus read_list(Reader *reader, const json_t *list, const char *key,
     return ENG_OK;
 }
 
+/* The published file, which tensors and tables must add up to. */
+static EngStatus read_checkpoint(Reader *reader, const json_t *object, EngModel *model)
+{
+    static const char *const keys[] = {"value", "tables", "unit", "kind", "date", "source", NULL};
+    const json_t *part = json_object_get(object, "tables");
+    double tables = json_number_value(part);
+    char unit[16];
+    uint64_t bytes;
+    reader->tensor = "checkpoint";
+    EngStatus status = eng_json_origin(object, &model->checkpoint, reader->err);
+    if (!status) status = eng_json_text(object, "unit", unit, sizeof unit, reader->err);
+    if (status) return wrong(reader, status);
+    status = check_keys(reader, object, keys);
+    if (status) return status;
+    if (!json_is_number(part) || !(tables >= 0))
+        return WRONG(reader, "does not say how much of it are tables, 0 for none");
+    if (eng_quantity_of(json_number_value(json_object_get(object, "value")), unit, ENG_DIM_BYTES,
+                        &model->checkpoint.value, reader->err))
+        return wrong(reader, ENG_BAD_DATA);
+    if (tables > 0 && eng_quantity_of(tables, unit, ENG_DIM_BYTES, &tables, reader->err))
+        return wrong(reader, ENG_BAD_DATA);
+    status = eng_model_bytes(model, &bytes, reader->err);
+    if (status) return wrong(reader, status);
+    double sum = (double)bytes + tables;
+    if (fabs(sum / model->checkpoint.value - 1) > CHECKPOINT_OFF)
+        return WRONG(reader, "is %.4g GiB, tensors and tables are %.4g",
+                     model->checkpoint.value / GIB, sum / GIB);
+    reader->tensor = NULL;
+    return ENG_OK;
+}
+
 static EngStatus read_model(Reader *reader, const json_t *root, EngModel *model)
 {
-    static const char *const keys[] = {"summary",    "kind",    "date", "source",
-                                       "checkpoint", "weights", "kv",   NULL};
+    static const char *const keys[] = {"summary", "kind",    "date", "source", "checkpoint",
+                                       "layers",  "weights", "kv",   NULL};
     EngQuantity whole = {0};
     const json_t *checkpoint = json_object_get(root, "checkpoint");
     EngStatus status = check_keys(reader, root, keys);
@@ -137,15 +176,9 @@ static EngStatus read_model(Reader *reader, const json_t *root, EngModel *model)
     if (!status)
         status = read_list(reader, json_object_get(root, "kv"), "kv", &whole, model->kv,
                            model->kv_info, &model->n_kv);
-    if (status || !checkpoint) return status;
-    char unit[16];
-    reader->tensor = "checkpoint";
-    status = eng_json_origin(checkpoint, &model->checkpoint, reader->err);
-    if (!status) status = eng_json_text(checkpoint, "unit", unit, sizeof unit, reader->err);
-    if (status) return wrong(reader, status);
-    status = eng_quantity_of(json_number_value(json_object_get(checkpoint, "value")), unit,
-                             ENG_DIM_BYTES, &model->checkpoint.value, reader->err);
-    return status ? wrong(reader, ENG_BAD_DATA) : ENG_OK;
+    if (!status) status = read_count(reader, root, "layers", 0, &model->layers);
+    if (!status && !model->layers) status = WRONG(reader, "does not say how many layers it has");
+    return status || !checkpoint ? status : read_checkpoint(reader, checkpoint, model);
 }
 
 EngStatus eng_model_parse(const char *name, const char *text, EngModel *model, EngErr *err)
@@ -246,7 +279,15 @@ EngStatus eng_model_kv(EngModel *model, const char *format, EngErr *err)
 
 EngStatus eng_model_split(EngModel *model, int ranks, EngErr *err)
 {
+    int64_t parts = 0; /* the most that a tensor has */
+    for (int i = 0; i < model->n_weights; i++)
+        if (model->weight_info[i].split && model->weights[i].dims[0] > parts)
+            parts = model->weights[i].dims[0];
     if (ranks < 1) return ENG_FAIL(err, ENG_USAGE, "model %s: %d ranks", model->name, ranks);
+    if (parts && ranks > parts)
+        return ENG_FAIL(err, ENG_USAGE,
+                        "model %s: %d ranks cannot share tensors of at most %" PRId64 " parts",
+                        model->name, ranks, parts);
     for (int i = 0; i < model->n_weights; i++)
         model->weights[i].split = model->weight_info[i].split ? ranks : 1;
     for (int i = 0; i < model->n_kv; i++) model->kv[i].split = model->kv_info[i].split ? ranks : 1;
@@ -262,7 +303,9 @@ EngStatus eng_model_bytes(const EngModel *model, uint64_t *bytes, EngErr *err)
         whole.split = 1;
         EngStatus status = eng_tensor_bytes(&whole, &one, err);
         if (status) return status;
-        *bytes += one;
+        if (__builtin_add_overflow(*bytes, one, bytes))
+            return ENG_FAIL(err, ENG_UNSUPPORTED, "model %s: its bytes do not fit 64 bits",
+                            model->name);
     }
     return ENG_OK;
 }

@@ -24,11 +24,14 @@ typedef struct EngModel {
     int n_weights, n_kv;
     EngTensorShape weights[ENG_MODEL_MAX_TENSORS], kv[ENG_MODEL_MAX_TENSORS];
     EngModelTensor weight_info[ENG_MODEL_MAX_TENSORS], kv_info[ENG_MODEL_MAX_TENSORS];
-    EngQuantity checkpoint; /* bytes of the published file, for comparison; origin 0: not given */
+    int64_t layers; /* of the backbone */
+    /* Bytes of the published file, tables included, which "tables" tells; origin 0: not given. */
+    EngQuantity checkpoint;
     char digest[ENG_KEY_HEX];
 } EngModel;
 
-/* ENG_BAD_DATA naming model, tensor and key: unknown keys, no shape, no source, date or kind. Names
+/* ENG_BAD_DATA naming model, tensor and key: unknown keys, no shape, no source, date or kind,
+ * tensors and tables that are not the checkpoint. Names
  * in the shapes belong to the model, which must not move. */
 EngStatus eng_model_parse(const char *name, const char *text, EngModel *model, EngErr *err);
 /* A model's name or the path of a file. Unknown: ENG_NOT_FOUND. */
@@ -36,7 +39,8 @@ EngStatus eng_model_open(const char *name, EngModel *model, EngErr *err);
 /* Leaves the caches of one format; NULL: of a model whose caches have but one. ENG_USAGE naming
  * those there are, and the bytes of a token in each. */
 EngStatus eng_model_kv(EngModel *model, const char *format, EngErr *err);
-/* Sets what split tensors are split over. ENG_USAGE: ranks below 1 */
+/* Sets what split tensors are split over, by their first dimension. ENG_USAGE: ranks below 1, or
+ * more than any of them has parts. */
 EngStatus eng_model_split(EngModel *model, int ranks, EngErr *err);
 /* Of all tensors once. */
 EngStatus eng_model_bytes(const EngModel *model, uint64_t *bytes, EngErr *err);

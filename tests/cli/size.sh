@@ -227,7 +227,8 @@ expect 1 'slo=decode=1s,prefill=2s: no --traffic is prefill' "$host $assume --sl
 expect 1 'years: what is bought is for hosts' "$host $assume --years=4"
 expect 1 'efficiency is above 1' "$host $assume --assume=dram.efficiency=130%"
 expect 1 'pin_limit is above capacity' "$host $assume --assume=dram.pin_limit=1TB"
-expect 1 'layer 14 of 10' "${host/layers=40/layers=10} $assume"
+expect 1 'layers=10: v41-flash has 40; shapes of another' "${host/layers=40/layers=10} $assume"
+expect 1 '1000 ranks cannot share tensors of at most 384 parts' "$host $assume --ranks=1000"
 expect 1 'not a share' "${host/unique=1/unique=2} $assume"
 expect 1 'percentile' "$host $assume --slo=p99=25ms"
 expect 1 'percentile' "$host $assume --slo=99%:25ms"
@@ -282,6 +283,12 @@ expect 6 'cut.json' "--machine=cut.json --path=hbm $step"
 expect 6 'none.json: no such file' "--machine=none.json --path=hbm $step"
 sed 's/"dims": \[384, 5120\]/"dims": [384, 0]/' "$source/sim/planner/models/v41-flash.json" >flat.json
 expect 6 'flat.json: routers' "$host $assume --weights=./flat.json"
+sed 's/"split": true/"split": "yes"/' "$source/sim/planner/models/v41-flash.json" >yes.json
+expect 6 'yes.json: routed experts: split is neither true nor false' "$host $assume --weights=./yes.json"
+sed 's/475.24/900/' "$source/sim/planner/models/v41-flash.json" >large.json
+expect 6 'large.json: checkpoint: is 900 GiB, tensors and tables are 47' "$host $assume --weights=./large.json"
+sed 's/"layers": 40/"layers": 10/' "$source/sim/planner/models/v41-flash.json" >short.json
+expect 1 'layer 14 of 10' "${host/layers=40/layers=10} $assume --weights=./short.json"
 
 # Reuse from a token stream: one token again and again reads the same rows, whatever the cache is beyond a key.
 for i in $(seq 50); do printf '[%s5]\n' "$(printf '5,%.0s' $(seq 99))"; done >same.jsonl

@@ -67,6 +67,22 @@ static void test_split(void **state)
     assert_int_equal(eng_model_split(&model, 1, &err), ENG_OK);
     assert_int_equal(eng_tensor_bytes(&model.weights[0], &whole, &err), ENG_OK);
     assert_int_equal(whole, 8 * part);
+    /* Five ranks: 77 of 384 experts on four of them, and 26 of 128 on each but the last. */
+    assert_int_equal(eng_model_split(&model, 5, &err), ENG_OK);
+    assert_int_equal(eng_tensor_bytes(&model.weights[0], &part, &err), ENG_OK);
+    assert_int_equal(part, whole / 384 * 77);
+    for (int i = 0; i < model.n_weights; i++)
+        if (!strcmp(model.weights[i].name, "experts of prediction layers")) {
+            uint64_t expert = 3ull * 2304 * 5120 / 2 * 3;
+            assert_int_equal(eng_tensor_bytes(&model.weights[i], &part, &err), ENG_OK);
+            assert_int_equal(part, 26 * expert);
+            assert_int_equal(eng_model_split(&model, 256, &err), ENG_OK);
+            assert_int_equal(eng_tensor_bytes(&model.weights[i], &part, &err), ENG_OK);
+            assert_int_equal(part, expert);
+        }
+    assert_int_equal(eng_model_split(&model, 384, &err), ENG_OK);
+    assert_int_equal(eng_model_split(&model, 385, &err), ENG_USAGE);
+    assert_non_null(strstr(err.text, "at most 384 parts"));
     assert_int_equal(eng_model_split(&model, 0, &err), ENG_USAGE);
     assert_int_equal(eng_model_open("no-such", &model, &err), ENG_NOT_FOUND);
 }
@@ -170,8 +186,13 @@ static void test_caches(void **state)
 
 #define SAID "\"kind\": \"spec\", \"date\": \"2026-11-29\", \"source\": \"x\""
 #define FILE_OF(tensor, cache)                                                                     \
-    "{\"summary\": \"s\", " SAID ", \"weights\": [{" tensor "}], \"kv\": [{" cache "}]}"
-#define FINE          "\"name\": \"w\", \"bits\": 8, \"dims\": [4]"
+    "{\"summary\": \"s\", \"layers\": 2, " SAID ", \"weights\": [{" tensor "}], \"kv\": [{" cache  \
+    "}]}"
+#define FINE "\"name\": \"w\", \"bits\": 8, \"dims\": [4]"
+/* Four bytes of tensors. */
+#define CHECKPOINT(more)                                                                           \
+    "{\"summary\": \"s\", \"layers\": 2, " SAID ", \"checkpoint\": {" SAID ", " more               \
+    "}, \"weights\": [{" FINE "}], \"kv\": [{" FINE "}]}"
 #define MODEL(tensor) FILE_OF(tensor, "\"name\": \"k\", \"bits\": 8, \"dims\": [8]")
 #define CACHE(more)   FILE_OF(FINE, "\"name\": \"k\", \"bits\": 8, \"dims\": [8], " more)
 
@@ -185,7 +206,22 @@ static void test_refusals(void **state)
         {MODEL("\"name\": \"w\", \"dims\": [4]"), "w"},
         {MODEL("\"name\": \"w\", \"bits\": 8, \"dims\": [0]"), "no shape"},
         {MODEL("\"name\": \"w\", \"bits\": 8, \"dims\": [-4]"), "no shape"},
+        {MODEL("\"name\": \"w\", \"bits\": 8.5, \"dims\": [4]"), "w: bits is not"},
+        {MODEL("\"name\": \"w\", \"bits\": 4294967304, \"dims\": [4]"), "w: bits is not"},
         {MODEL(FINE ", \"count\": 0"), "count"},
+        {MODEL(FINE ", \"split\": \"yes\""), "w: split is neither true nor false"},
+        {MODEL(FINE ", \"split\": 1"), "w: split is neither true nor false"},
+        {CHECKPOINT("\"value\": 4, \"unit\": \"B\""), "does not say how much of it are tables"},
+        {CHECKPOINT("\"value\": 4, \"unit\": \"B\", \"tables\": -1"), "how much of it are tables"},
+        {CHECKPOINT("\"value\": 5, \"unit\": \"B\", \"tables\": 0"), "m: checkpoint: is 4.657e-09"},
+        {CHECKPOINT("\"value\": 4, \"unit\": \"B\", \"tables\": 1"), "tensors and tables are"},
+        {CHECKPOINT("\"value\": 4, \"unit\": \"s\", \"tables\": 0"), "unit \"s\""},
+        {CHECKPOINT("\"value\": 4, \"unit\": \"B\", \"tables\": 0, \"sum\": 4"), "unknown key sum"},
+        {"{\"summary\": \"s\", " SAID ", \"weights\": [{" FINE "}], \"kv\": [{" FINE "}]}",
+         "how many layers"},
+        {"{\"summary\": \"s\", \"layers\": 0, " SAID ", \"weights\": [{" FINE "}], \"kv\": [{" FINE
+         "}]}",
+         "layers is not"},
         {MODEL(FINE ", \"bytes\": 1"), "unknown key bytes"},
         {MODEL(FINE ", \"window\": 128"), "unknown key window"},
         {MODEL("\"bits\": 8, \"dims\": [4]"), "has no name"},
@@ -208,6 +244,19 @@ static void test_refusals(void **state)
     }
 }
 
+/* A checkpoint is what its tensors and tables are. */
+static void test_checkpoint(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    static EngModel model;
+    if (eng_model_parse("m", CHECKPOINT("\"value\": 6, \"unit\": \"kB\", \"tables\": 5.996"),
+                        &model, &err))
+        fail_msg("%s", err.text);
+    assert_near(model.checkpoint.value, 6000, 0, "checkpoint");
+    assert_int_equal(model.layers, 2);
+}
+
 /* Caches of one format are all there is, and need no choice. */
 static void test_one_format(void **state)
 {
@@ -227,6 +276,7 @@ int main(void)
         cmocka_unit_test(test_bytes_by_hand), cmocka_unit_test(test_split),
         cmocka_unit_test(test_sparsity),      cmocka_unit_test(test_caches),
         cmocka_unit_test(test_refusals),      cmocka_unit_test(test_one_format),
+        cmocka_unit_test(test_checkpoint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
