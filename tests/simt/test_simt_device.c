@@ -80,6 +80,45 @@ static void test_windows(void **unused)
     }
 }
 
+static int live_graphs(void)
+{
+    const char *text = simt_left_over(), *at = text ? strstr(text, " executable graph") : NULL;
+    while (at && at > text && at[-1] >= '0' && at[-1] <= '9') at--;
+    return at ? atoi(at) : 0;
+}
+
+/* Every run is of the next window, for which there is a graph. */
+static void test_runs_rotate(void **unused)
+{
+    static const struct {
+        const EngExperiment *experiment;
+        const char *variant;
+    } all[] = {{&eng_experiment_hash, "cuda_reciprocal"}, {&eng_experiment_gather, "cuda_decode"},
+               {&eng_experiment_project, "cuda_mma"},     {&eng_experiment_gate, "cuda_onepass"},
+               {&eng_experiment_conv, "cuda_taps"},       {&eng_experiment_chain, "cuda"}};
+    (void)unused;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const EngExperiment *experiment = all[i].experiment;
+        void *state;
+        EngPoint point = point_of(experiment, TINY, "tokens", "5", "variant", all[i].variant,
+                                  "graph", "on", NULL);
+        fresh_device(0, 0, 1);
+        EngResources *resources = open_for(&point);
+        EngBench bench = {.resources = resources, .seed = 7};
+        ok(experiment->setup(&bench, &point, &state, &g_err));
+        for (int run = 1; run <= 3; run++) {
+            if (experiment->prepare) ok(experiment->prepare(state, &g_err));
+            ok(experiment->run(state, &g_err));
+            if (live_graphs() != run)
+                fail_msg("%s: %d graphs after %d runs", experiment->name, live_graphs(), run);
+        }
+        experiment->teardown(state);
+        eng_project_cache_clear();
+        eng_resources_destroy(resources);
+        clean(experiment->name);
+    }
+}
+
 /* ---- mirrors ---- */
 
 static enum cudaMemoryType memory_of(const void *at)
@@ -303,8 +342,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_empty_window), cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_places),       cmocka_unit_test(test_strided_rows),
-        cmocka_unit_test(test_sets),         cmocka_unit_test(test_phases),
+        cmocka_unit_test(test_runs_rotate),  cmocka_unit_test(test_places),
+        cmocka_unit_test(test_strided_rows), cmocka_unit_test(test_sets),
+        cmocka_unit_test(test_phases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
