@@ -411,6 +411,11 @@ static void test_cures(void **state)
     assert_near(cure.time, 0.8e-3, 0.003e-3, "beside slower layers");
     assert_near(cure.rows, 0.333, 1e-9, "beside slower layers");
     in.interference = (EngSlowdowns){0};
+    in.hash = 0.4e-3; /* leaves 0.6 ms */
+    cure = cure_of(&in, 0, &plan);
+    assert_near(cure.faster, 4, 0.011, "behind the hash");
+    assert_near(cure.rows, 0.249, 0.0011, "behind the hash");
+    in.hash = 0;
 
     in.path[1] = &link;
     in.n_path = 2;
@@ -626,6 +631,9 @@ static void test_readers(void **state)
     assert_near(plan.gathers[0].stages[1].rows, 480 + sqrt(2 * 480 * log(5)), 1e-9, "fullest");
     assert_near(plan.gathers[0].stages[0].time, 2400 / 2.5e6, 1e-12, "all rows");
     assert_near(eng_fleet_load(&fleet, 100, &plan, 1).requests_per_s, 48000, 1e-6, "not five most");
+    in.tokens = 0.01; /* on the mean; the fullest of five is expected to have no more than all */
+    assert_int_equal(eng_step_plan(&in, &plan, &err), ENG_OK);
+    assert_near(plan.rows, 0.24, 1e-12, "all there is");
 }
 
 int main(void)

@@ -248,7 +248,16 @@ static void test_partial(void **state)
     eng_recording_free(&some);
 }
 
-/* Beyond what was calibrated a prediction says so. */
+static EngRecordedValue value_of(const char *experiment, const char *axes, const char *metric)
+{
+    EngRecordedValue v = {.median = 1};
+    snprintf(v.experiment, sizeof v.experiment, "%s", experiment);
+    snprintf(v.axes, sizeof v.axes, "%s", axes);
+    snprintf(v.metric, sizeof v.metric, "%s", metric);
+    return v;
+}
+
+/* Beyond what was calibrated a prediction says so: working sets, chains, tables and depths. */
 static void test_outside(void **state)
 {
     (void)state;
@@ -262,16 +271,26 @@ static void test_outside(void **state)
          "ns_per_load", false},
         {"ladder", "bytes=268435456 access=chains chains=128 line=64 pages=2m threads=1",
          "ns_per_load", true},
+        {"ladder", "bytes=268435456 access=chains chains=64 line=64 pages=2m threads=1",
+         "ns_per_load", false},
+        {"gather", "rows=262144 pages=4k threads=1", "cpu_us", true},
+        {"gather", "rows=131072 pages=4k threads=1", "cpu_us", false},
+        {"tier", "store=uring io=direct depth=65 tokens=16", "wall_us", true},
+        {"tier", "store=uring io=direct depth=64 tokens=16", "wall_us", false},
     };
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
-        EngRecordedValue v = {.median = 1};
+        EngErr err = {0};
         EngPrediction p;
-        snprintf(v.experiment, sizeof v.experiment, "%s", asked[i].experiment);
-        snprintf(v.axes, sizeof v.axes, "%s", asked[i].axes);
-        snprintf(v.metric, sizeof v.metric, "%s", asked[i].metric);
-        assert_true(eng_calibration_predict(&g_calibration, &g_recordings[0], &v, &p));
-        assert_int_equal(p.extrapolated, asked[i].outside);
+        EngRecording of = {0}; /* counts that a prediction may use */
+        EngRecordedValue v = value_of(asked[i].experiment, asked[i].axes, asked[i].metric);
+        EngRecordedValue rows = value_of(asked[i].experiment, asked[i].axes, "batch_rows");
+        EngRecordedValue distinct = value_of(asked[i].experiment, asked[i].axes, "distinct_bytes");
+        assert_int_equal(eng_recording_add(&of, &rows, &err), ENG_OK);
+        assert_int_equal(eng_recording_add(&of, &distinct, &err), ENG_OK);
+        if (!eng_calibration_predict(&g_calibration, &of, &v, &p)) fail_msg("%s", asked[i].axes);
+        if (p.extrapolated != asked[i].outside) fail_msg("%s", asked[i].axes);
         assert_true(strlen(p.basis) > 8);
+        eng_recording_free(&of);
     }
 }
 
