@@ -6,105 +6,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "bench/cli/size_parts.h"
+#include "bench/cli/size_fields.h"
 
 #define MOST_TOKENS 1e15 /* of context */
-
-/* ---- lists of key=value ------------------------------------------------------------------------
- */
-
-typedef struct Field {
-    const char *key;
-    EngDimension dimension;
-    double *value; /* stays when the list lacks it */
-} Field;
-
-/* The next of a list, "" where two commas meet or one is the last; false behind its end, where *at
- * is NULL. A word that does not fit is cut, so that it is no name; fields, whose values a cut would
- * change, are refused (read_fields). */
-static bool next_word(const char **at, char *word, size_t size)
-{
-    if (!*at) return false;
-    size_t all = strcspn(*at, ","), n = all < size ? all : size - 1;
-    memcpy(word, *at, n);
-    word[n] = 0;
-    *at = (*at)[all] ? *at + all + 1 : NULL;
-    return true;
-}
-
-static EngStatus read_fields(const char *option, const char *list, const Field *fields, int n,
-                             EngErr *err)
-{
-    char word[64];
-    unsigned given = 0;
-    while (next_word(&list, word, sizeof word)) {
-        char *equal = strlen(word) + 1 < sizeof word ? strchr(word, '=') : NULL;
-        const char *names[16];
-        int f = 0;
-        if (equal) *equal = 0;
-        for (f = 0; f < n; f++) names[f] = fields[f].key;
-        for (f = 0; f < n && strcmp(fields[f].key, word); f++) {
-        }
-        if (!equal || f == n) {
-            const char *near = eng_nearest(word, names, (size_t)n);
-            return ENG_FAIL(err, ENG_USAGE, "--%s: \"%s\" is not %s=...%s%s%s", option, word,
-                            names[0], near ? "; did you mean \"" : "", near ? near : "",
-                            near ? "\"?" : "");
-        }
-        double value;
-        EngStatus status = fields[f].dimension == ENG_DIM_SHARE
-                               ? eng_share_parse(equal + 1, &value, err)
-                               : eng_quantity_parse(equal + 1, fields[f].dimension, &value, err);
-        if (status) return eng_err_prefix(err, "--%s: %s", option, word), status;
-        if (given & 1u << f)
-            return ENG_FAIL(err, ENG_USAGE, "--%s: %s is given twice", option, word);
-        given |= 1u << f;
-        *fields[f].value = value;
-    }
-    return ENG_OK;
-}
-
-static EngStatus need_text(const EngSize *s, const char *option, const char *why, const char **text,
-                           EngErr *err)
-{
-    *text = eng_cli_text(s->cli, option);
-    return *text ? ENG_OK : ENG_FAIL(err, ENG_USAGE, "--%s is needed: %s", option, why);
-}
-
-static EngStatus need_int(const EngSize *s, const char *option, const char *why, int64_t max,
-                          int *value, EngErr *err)
-{
-    const char *text;
-    int64_t number = 0;
-    EngStatus status = need_text(s, option, why, &text, err);
-    if (!status) status = eng_cli_int(s->cli, option, 1, max, &number, err);
-    *value = (int)number;
-    return status;
-}
-
-/* Of an option that may be repeated with other values. */
-static EngStatus given_once(const EngSize *s, const char *option, const char *text, EngErr *err)
-{
-    int times = 0;
-    for (int i = 0; i < eng_cli_repeats(s->cli, option); i++)
-        times += !strcmp(eng_cli_repeat(s->cli, option, i), text);
-    return times < 2 ? ENG_OK : ENG_FAIL(err, ENG_USAGE, "--%s=%s: is given twice", option, text);
-}
-
-static EngStatus maybe_int(const EngSize *s, const char *option, int64_t max, int *value,
-                           EngErr *err)
-{
-    return eng_cli_text(s->cli, option) ? need_int(s, option, "", max, value, err) : ENG_OK;
-}
-
-static EngStatus maybe_quantity(const EngSize *s, const char *option, EngDimension dimension,
-                                double *value, EngErr *err)
-{
-    const char *text = eng_cli_text(s->cli, option);
-    if (!text) return ENG_OK;
-    EngStatus status = eng_quantity_parse(text, dimension, value, err);
-    return status ? eng_err_prefix(err, "--%s", option), status : ENG_OK;
-}
 
 /* ---- machines ----------------------------------------------------------------------------------
  */
@@ -158,7 +62,7 @@ static EngStatus read_path(EngSize *s, const char *text, EngErr *err)
     char word[32]; /* longer than a name */
     snprintf(path->name, sizeof path->name, "%s", text);
     if (!*text) return ENG_FAIL(err, ENG_USAGE, "--path: names no tier");
-    while (next_word(&text, word, sizeof word)) {
+    while (eng_size_next_word(&text, word, sizeof word)) {
         if (path->n == ENG_MAX_STAGES)
             return ENG_FAIL(err, ENG_USAGE, "--path=%s: more than %d tiers", path->name,
                             ENG_MAX_STAGES);
@@ -172,7 +76,7 @@ static EngStatus read_path(EngSize *s, const char *text, EngErr *err)
         return ENG_FAIL(err, ENG_USAGE,
                         "--path=%s: no table lies in %s; begin with hbm, dram, cxl, nvme or file",
                         path->name, path->tiers[0]->name);
-    return given_once(s, "path", path->name, err);
+    return eng_size_given_once(s, "path", path->name, err);
 }
 
 static EngStatus read_paths(EngSize *s, EngErr *err)
@@ -196,14 +100,14 @@ static EngStatus read_exchange(EngSize *s, EngErr *err)
     char word[32] = "";
     int k = 0;
     if (!text) return ENG_OK;
-    next_word(&text, word, sizeof word);
+    eng_size_next_word(&text, word, sizeof word);
     for (int i = 0; i < ENG_SHARD_COUNT; i++) names[i] = eng_sharding_name((EngSharding)i);
     while (k < ENG_SHARD_COUNT && strcmp(word, names[k])) k++;
     if (k == ENG_SHARD_COUNT)
         return ENG_FAIL(err, ENG_USAGE, "--exchange: \"%s\" is none of %s, %s, %s, %s", word,
                         names[0], names[1], names[2], names[3]);
     s->scheme = (EngSharding)k;
-    if (!next_word(&text, word, sizeof word) || text)
+    if (!eng_size_next_word(&text, word, sizeof word) || text)
         return ENG_FAIL(err, ENG_USAGE, "--exchange: give a scheme and one link: %s,nvlink",
                         names[k]);
     if (s->shards < 2)
@@ -287,118 +191,6 @@ static EngStatus read_cache(EngSize *s, EngErr *err)
     return ENG_OK;
 }
 
-/* ---- traffic -----------------------------------------------------------------------------------
- */
-
-static EngStatus check_traffic(EngTraffic *t, const char *text, EngErr *err)
-{
-    if (t->decode && !t->streams)
-        return ENG_FAIL(err, ENG_USAGE, "--traffic=%s: streams=N is needed", text);
-    if (!t->decode && !t->tokens)
-        return ENG_FAIL(err, ENG_USAGE, "--traffic=%s: tokens=N of a step is needed", text);
-    if (!t->layer)
-        return ENG_FAIL(err, ENG_USAGE,
-                        "--traffic=%s: layer=TIME is needed, of one layer of such a step: 800us",
-                        text);
-    if (t->drafted && !t->accepted)
-        return ENG_FAIL(err, ENG_USAGE,
-                        "--traffic=%s: accepted=N is needed, tokens that a step yields per stream",
-                        text);
-    if (t->accepted && !(t->accepted >= 1 && t->accepted <= t->drafted + 1))
-        return ENG_FAIL(err, ENG_USAGE,
-                        "--traffic=%s: accepted=%g is not 1 to %g, the drafted tokens and one more",
-                        text, t->accepted, t->drafted + 1);
-    if (t->drafted > ENG_SIZE_MAX_DRAFTED)
-        return ENG_FAIL(err, ENG_USAGE, "--traffic=%s: more than %d drafted tokens", text,
-                        ENG_SIZE_MAX_DRAFTED);
-    t->acceptance = t->drafted ? eng_size_acceptance(t->drafted, t->accepted) : 1;
-    double whole[] = {t->streams, t->drafted, t->tokens};
-    for (int i = 0; i < 3; i++)
-        if (whole[i] != floor(whole[i]) || whole[i] > 1e9)
-            return ENG_FAIL(err, ENG_USAGE, "--traffic=%s: %g is no whole number up to 1e9", text,
-                            whole[i]);
-    if (t->decode) {
-        t->tokens = t->streams * (t->drafted + 1);
-        t->yield = t->streams * (t->drafted ? t->accepted : 1);
-    } else
-        t->yield = t->tokens;
-    return ENG_OK;
-}
-
-/* "decode 128", "decode 128 #2": points and lines of a plan are told apart by it. */
-static EngStatus name_traffic(EngSize *s, EngTraffic *t, const char *text, EngErr *err)
-{
-    const char *kind = t->decode ? "decode" : "prefill";
-    double size = t->decode ? t->streams : t->tokens;
-    int before = 0;
-    for (const EngTraffic *other = s->traffic; other < t; other++)
-        before +=
-            other->decode == t->decode && size == (t->decode ? other->streams : other->tokens);
-    if (before)
-        snprintf(t->name, sizeof t->name, "%s %.0f #%d", kind, size, before + 1);
-    else
-        snprintf(t->name, sizeof t->name, "%s %.0f", kind, size);
-    return given_once(s, "traffic", text, err);
-}
-
-static EngStatus read_traffic(EngSize *s, const char *text, EngErr *err)
-{
-    if (s->n_traffic == ENG_SIZE_MAX_TRAFFIC)
-        return ENG_FAIL(err, ENG_USAGE, "--traffic: more than %d", ENG_SIZE_MAX_TRAFFIC);
-    EngTraffic *t = &s->traffic[s->n_traffic++];
-    const Field decode[] = {{"streams", ENG_DIM_COUNT, &t->streams},
-                            {"drafted", ENG_DIM_COUNT, &t->drafted},
-                            {"accepted", ENG_DIM_NUMBER, &t->accepted},
-                            {"layer", ENG_DIM_SECONDS, &t->layer},
-                            {"rate", ENG_DIM_PER_S, &t->rate}};
-    const Field prefill[] = {{"tokens", ENG_DIM_COUNT, &t->tokens},
-                             {"layer", ENG_DIM_SECONDS, &t->layer},
-                             {"rate", ENG_DIM_PER_S, &t->rate}};
-    const char *rest = text;
-    char word[16] = "";
-    next_word(&rest, word, sizeof word);
-    t->decode = !strcmp(word, "decode");
-    if (!t->decode && strcmp(word, "prefill"))
-        return ENG_FAIL(err, ENG_USAGE, "--traffic=%s: does not begin with decode or prefill",
-                        text);
-    EngStatus status = t->decode ? read_fields("traffic", rest, decode, 5, err)
-                                 : read_fields("traffic", rest, prefill, 3, err);
-    if (!status) status = check_traffic(t, text, err);
-    for (int i = 0; !status && i < s->n_layers; i++) t->times[i] = t->layer;
-    return status ? status : name_traffic(s, t, text, err);
-}
-
-/* "25ms" for all traffic, or "decode=25ms,prefill=1s". */
-static EngStatus read_slo(EngSize *s, EngErr *err)
-{
-    const char *text = eng_cli_text(s->cli, "slo");
-    double slo[2] = {0};
-    int kinds[2] = {0};
-    if (!text) return ENG_OK;
-    const Field fields[] = {{"prefill", ENG_DIM_SECONDS, &slo[0]},
-                            {"decode", ENG_DIM_SECONDS, &slo[1]}};
-    if (strpbrk(text, "%") || (text[0] == 'p' && strncmp(text, "prefill", 7)))
-        return ENG_FAIL(err, ENG_USAGE,
-                        "--slo=%s: a percentile needs a model of events, which there is not; give "
-                        "a mean: --slo=25ms",
-                        text);
-    EngStatus status;
-    if (strchr(text, '='))
-        status = read_fields("slo", text, fields, 2, err);
-    else {
-        status = maybe_quantity(s, "slo", ENG_DIM_SECONDS, &slo[0], err);
-        slo[1] = slo[0];
-    }
-    for (int i = 0; i < s->n_traffic; i++) {
-        s->traffic[i].slo = slo[s->traffic[i].decode];
-        kinds[s->traffic[i].decode]++;
-    }
-    for (int k = 0; k < 2 && !status && strchr(text, '='); k++)
-        if (slo[k] && !kinds[k])
-            status = ENG_FAIL(err, ENG_USAGE, "--slo=%s: no --traffic is %s", text, fields[k].key);
-    return status;
-}
-
 /* ---- what nothing asks for ---------------------------------------------------------------------
  */
 
@@ -435,121 +227,7 @@ static EngStatus check_unused(const EngSize *s, EngErr *err)
         return ENG_FAIL(err, ENG_USAGE,
                         "--years: what is bought is for hosts; --ranks, devices of a replica, and "
                         "--host-devices are needed");
-    if (s->n_corpora > 1 && !eng_cli_text(s->cli, "db"))
-        return ENG_FAIL(err, ENG_USAGE,
-                        "--corpus=%s: a plan takes the first, others are for the report of a --db",
-                        s->corpora[1].name);
     return check_assumed_tiers(s, err);
-}
-
-/* ---- shares ------------------------------------------------------------------------------------
- */
-
-static EngStatus given_share(const EngSize *s, const char *option, const char *why, double least,
-                             double *value, EngErr *err)
-{
-    const char *text;
-    EngStatus status = need_text(s, option, why, &text, err);
-    if (status) return status;
-    status = eng_share_parse(text, value, err);
-    if (status) return eng_err_prefix(err, "--%s", option), status;
-    if (!(*value >= least && *value <= 1))
-        return ENG_FAIL(err, ENG_USAGE, "--%s=%s: not a share up to 1", option, text);
-    return ENG_OK;
-}
-
-/* Deduplication and cache as the first corpus has them. To a cache, repeats inside a step are hits
- * of all look-ups; what it lacks is read once a step, so of the deduplicated rows it holds fewer.
- */
-static EngStatus shares_of_corpus(EngSize *s, EngTraffic *t, EngErr *err)
-{
-    const EngSizeCorpus *c = &s->corpora[0];
-    const EngSizeStep step = {.streams = t->decode ? (int64_t)t->streams : 1,
-                              .each = (int64_t)(t->decode ? t->drafted + 1 : t->tokens),
-                              .acceptance = t->acceptance};
-    char drafts[96] = "";
-    if (t->acceptance < 1)
-        snprintf(drafts, sizeof drafts,
-                 ", drafts accepted with %.3g each, others assumed other tokens of it",
-                 t->acceptance);
-    EngSizeCaches cache = {.n = 1, .capacities = {(int64_t)(s->cache_bytes / c->key_bytes)}};
-    EngStatus status = eng_size_unique(c, &step, &t->unique, err);
-    if (status) return status;
-    if (!s->cache) {
-        snprintf(t->rests_on, sizeof t->rests_on, "corpus %s (%s, %lld tokens)%s, no cache",
-                 c->name, c->kind, (long long)c->n_tokens, drafts);
-        return ENG_OK;
-    }
-    if (cache.capacities[0] < 1)
-        return ENG_FAIL(err, ENG_USAGE, "--cache: holds no key of %.0f B", c->key_bytes);
-    status = eng_size_hits(c, s->policy, &step, c->n_tokens, &cache, err);
-    if (status) return status;
-    t->hits = 1 - fmin(1 - cache.rates[0], t->unique) / t->unique;
-    snprintf(t->rests_on, sizeof t->rests_on,
-             "corpus %s (%s, %lld tokens, %lld streams side by side)%s, cache of %.3g GB in %s, "
-             "%s: %.4g of all look-ups",
-             c->name, c->kind, (long long)c->n_tokens, (long long)step.streams, drafts,
-             s->cache_bytes / 1e9, s->cache->name, s->policy, cache.rates[0]);
-    return ENG_OK;
-}
-
-/* What says how much a cache holds must be there, and nothing that says it twice or of none. */
-static EngStatus check_shares(const EngSize *s, int n_corpora, EngErr *err)
-{
-    const char *policy = eng_cli_text(s->cli, "policy");
-    if (n_corpora > ENG_SIZE_MAX_TRAFFIC)
-        return ENG_FAIL(err, ENG_USAGE, "--corpus: more than %d", ENG_SIZE_MAX_TRAFFIC);
-    if (n_corpora && (eng_cli_text(s->cli, "hits") || eng_cli_text(s->cli, "unique")))
-        return ENG_FAIL(err, ENG_USAGE, "--corpus gives what --unique and --hits would");
-    if (policy && !(s->cache && n_corpora))
-        return ENG_FAIL(err, ENG_USAGE,
-                        "--policy=%s: needs --cache, and --corpus, whose reuse tells what it holds",
-                        policy);
-    if (s->cache && n_corpora && strcmp(s->policy, "lru") && strcmp(s->policy, "ways") &&
-        strcmp(s->policy, "admission"))
-        return ENG_FAIL(err, ENG_USAGE, "--cache: needs --policy=lru, ways (16) or admission");
-    return ENG_OK;
-}
-
-static EngStatus shares_of_options(const EngSize *s, EngTraffic *t, EngErr *err)
-{
-    EngStatus status =
-        given_share(s, "unique", "share of rows left by deduplication (1: none), or --corpus", 1e-9,
-                    &t->unique, err);
-    if (!status)
-        status = given_share(s, "hits",
-                             "share of these that a cache holds (0: no cache), or --corpus with "
-                             "--cache",
-                             0, &t->hits, err);
-    if (!status && t->hits > 0 && !s->cache)
-        status = ENG_FAIL(err, ENG_USAGE, "--hits=%s: held where? --cache=BYTES@TIER is needed",
-                          eng_cli_text(s->cli, "hits"));
-    snprintf(t->rests_on, sizeof t->rests_on, "--unique and --hits");
-    if (!status && s->cache)
-        snprintf(t->rests_on, sizeof t->rests_on, "--unique and --hits, cache of %.3g GB in %s",
-                 s->cache_bytes / 1e9, s->cache->name);
-    return status;
-}
-
-static EngStatus read_shares(EngSize *s, EngErr *err)
-{
-    const char *policy = eng_cli_text(s->cli, "policy");
-    int n = eng_cli_repeats(s->cli, "corpus");
-    s->policy = policy ? policy : "";
-    EngStatus status = check_shares(s, n, err);
-    for (int i = 0; !status && i < n; i++)
-        status = given_once(s, "corpus", eng_cli_repeat(s->cli, "corpus", i), err);
-    for (int i = 0; !status && i < n; i++) {
-        status =
-            eng_size_corpus_open(eng_cli_text(s->cli, "data"), eng_cli_repeat(s->cli, "corpus", i),
-                                 &s->preset, &s->corpora[i], err);
-        if (!status) s->n_corpora++;
-    }
-    if (!status) status = check_unused(s, err);
-    for (int i = 0; !status && i < s->n_traffic; i++)
-        status = n ? shares_of_corpus(s, &s->traffic[i], err)
-                   : shares_of_options(s, &s->traffic[i], err);
-    return status;
 }
 
 /* ---- what is held ------------------------------------------------------------------------------
@@ -559,7 +237,8 @@ static EngStatus read_model(EngSize *s, EngErr *err)
 {
     const char *file = eng_cli_text(s->cli, "weights");
     const char *model;
-    EngStatus status = need_text(s, "model", "an Engram preset, such as v41-flash", &model, err);
+    EngStatus status =
+        eng_size_need_text(s, "model", "an Engram preset, such as v41-flash", &model, err);
     if (!status) status = eng_preset_find(model, &s->preset, err);
     if (status) return status;
     status = eng_model_open(file ? file : s->preset.name, &s->model, err);
@@ -607,9 +286,9 @@ static EngStatus read_interference(EngSize *s, EngErr *err)
     const char *text = eng_cli_text(s->cli, "interference");
     if (!text) return ENG_OK;
     s->interference = (EngSlowdowns){NAN, NAN};
-    const Field fields[] = {{"fetch", ENG_DIM_SHARE, &s->interference.fetch},
-                            {"compute", ENG_DIM_SHARE, &s->interference.compute}};
-    EngStatus status = read_fields("interference", text, fields, 2, err);
+    const EngSizeField fields[] = {{"fetch", ENG_DIM_SHARE, &s->interference.fetch},
+                                   {"compute", ENG_DIM_SHARE, &s->interference.compute}};
+    EngStatus status = eng_size_read_fields("interference", text, fields, 2, err);
     for (int f = 0; f < 2 && !status; f++)
         if (isnan(*fields[f].value))
             status = ENG_FAIL(err, ENG_USAGE, "--interference: %s=SHARE is needed, 0 for none",
@@ -624,19 +303,19 @@ static EngStatus read_training(EngSize *s, EngErr *err)
     double ranks = 0, group = 0, node = 0, stages = 0;
     EngTrainingInput *in = &s->training.input;
     if (!text) return ENG_OK;
-    const Field fields[] = {{"ranks", ENG_DIM_COUNT, &ranks},
-                            {"group", ENG_DIM_COUNT, &group},
-                            {"node", ENG_DIM_COUNT, &node},
-                            {"tokens", ENG_DIM_COUNT, &in->local_tokens},
-                            {"unique", ENG_DIM_SHARE, &in->unique},
-                            {"state", ENG_DIM_BYTES, &in->state_bytes},
-                            {"gradient", ENG_DIM_BYTES, &in->gradient_bytes},
-                            {"near", ENG_DIM_BYTES_PER_S, &in->near_rate},
-                            {"far", ENG_DIM_BYTES_PER_S, &in->far_rate},
-                            {"vision", ENG_DIM_SECONDS, &in->vision},
-                            {"backward", ENG_DIM_SECONDS, &in->backward},
-                            {"stages", ENG_DIM_COUNT, &stages}};
-    EngStatus status = read_fields("training", text, fields, 12, err);
+    const EngSizeField fields[] = {{"ranks", ENG_DIM_COUNT, &ranks},
+                                   {"group", ENG_DIM_COUNT, &group},
+                                   {"node", ENG_DIM_COUNT, &node},
+                                   {"tokens", ENG_DIM_COUNT, &in->local_tokens},
+                                   {"unique", ENG_DIM_SHARE, &in->unique},
+                                   {"state", ENG_DIM_BYTES, &in->state_bytes},
+                                   {"gradient", ENG_DIM_BYTES, &in->gradient_bytes},
+                                   {"near", ENG_DIM_BYTES_PER_S, &in->near_rate},
+                                   {"far", ENG_DIM_BYTES_PER_S, &in->far_rate},
+                                   {"vision", ENG_DIM_SECONDS, &in->vision},
+                                   {"backward", ENG_DIM_SECONDS, &in->backward},
+                                   {"stages", ENG_DIM_COUNT, &stages}};
+    EngStatus status = eng_size_read_fields("training", text, fields, 12, err);
     for (int f = 0; !status && f < 12; f++)
         if (!*fields[f].value && strcmp(fields[f].key, "vision") &&
             strcmp(fields[f].key, "backward"))
@@ -667,28 +346,28 @@ static EngStatus read_numbers(EngSize *s, EngErr *err)
                       {"issue", ENG_DIM_SECONDS, &s->issue},
                       {"context", ENG_DIM_COUNT, &s->kv_tokens},
                       {"years", ENG_DIM_COUNT, &s->years}};
-    EngStatus status =
-        need_int(s, "layers", "layers of the backbone", ENG_SIZE_MAX_BACKBONE, &s->n_layers, err);
+    EngStatus status = eng_size_need_int(s, "layers", "layers of the backbone",
+                                         ENG_SIZE_MAX_BACKBONE, &s->n_layers, err);
     if (!status && s->model.n_weights && s->n_layers != s->model.layers)
         status = ENG_FAIL(err, ENG_USAGE,
                           "--layers=%d: %s has %d; shapes of another backbone are "
                           "given with --weights=FILE",
                           s->n_layers, s->model.name, (int)s->model.layers);
     if (!status)
-        status = need_int(s, "shards", "devices, hosts or drives that share each table", INT32_MAX,
-                          &s->shards, err);
+        status = eng_size_need_int(s, "shards", "devices, hosts or drives that share each table",
+                                   INT32_MAX, &s->shards, err);
     if (!status)
-        status = need_int(s, "copies", "of the tables on each, such as one a NUMA node", 1024,
-                          &s->copies, err);
-    if (!status) status = maybe_int(s, "readers", 1024, &s->readers, err);
-    if (!status) status = maybe_int(s, "ranks", 1 << 20, &s->ranks, err);
-    if (!status) status = maybe_int(s, "host-devices", 1024, &s->host_devices, err);
+        status = eng_size_need_int(s, "copies", "of the tables on each, such as one a NUMA node",
+                                   1024, &s->copies, err);
+    if (!status) status = eng_size_maybe_int(s, "readers", 1024, &s->readers, err);
+    if (!status) status = eng_size_maybe_int(s, "ranks", 1 << 20, &s->ranks, err);
+    if (!status) status = eng_size_maybe_int(s, "host-devices", 1024, &s->host_devices, err);
     if (!status && s->ranks && s->readers > s->ranks)
         status = ENG_FAIL(err, ENG_USAGE, "--readers=%d: a replica is of %d devices (--ranks)",
                           s->readers, s->ranks);
     for (size_t i = 0; !status && i < sizeof quantities / sizeof *quantities; i++)
-        status = maybe_quantity(s, quantities[i].name, quantities[i].dimension, quantities[i].value,
-                                err);
+        status = eng_size_maybe_quantity(s, quantities[i].name, quantities[i].dimension,
+                                         quantities[i].value, err);
     if (!status && !(s->kv_tokens == floor(s->kv_tokens) && s->kv_tokens <= MOST_TOKENS))
         status = ENG_FAIL(err, ENG_USAGE, "--context=%g is no whole number up to %g", s->kv_tokens,
                           MOST_TOKENS);
@@ -711,13 +390,13 @@ EngStatus eng_size_read(EngSize *s, EngErr *err)
                           "--traffic is needed: decode,streams=N,layer=TIME or "
                           "prefill,tokens=N,layer=TIME");
     for (int i = 0; !status && i < n; i++)
-        status = read_traffic(s, eng_cli_repeat(s->cli, "traffic", i), err);
+        status = eng_size_read_traffic(s, eng_cli_repeat(s->cli, "traffic", i), err);
     for (int i = 0; !status && i < s->n_traffic; i++)
         if (s->traffic[i].rate && !(s->ranks && s->host_devices))
             status = ENG_FAIL(err, ENG_USAGE,
                               "--traffic: rate= asks for hosts: --ranks, devices "
                               "of a replica, and --host-devices are needed");
-    if (!status) status = read_slo(s, err);
+    if (!status) status = eng_size_read_slo(s, err);
     if (!status) status = read_reserves(s, err);
     if (!status) status = read_interference(s, err);
     for (int i = 0; !status && i < s->n_paths; i++) status = eng_size_basis(s, &s->paths[i], err);
@@ -725,7 +404,8 @@ EngStatus eng_size_read(EngSize *s, EngErr *err)
     if (!status) status = read_caches(s, err);
     if (!status && s->ranks && s->model.n_weights)
         status = eng_model_split(&s->model, s->ranks, err);
-    return status ? status : read_shares(s, err);
+    if (!status) status = check_unused(s, err);
+    return status ? status : eng_size_read_shares(s, err);
 }
 
 void eng_size_free(EngSize *s)

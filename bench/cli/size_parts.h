@@ -92,6 +92,10 @@ typedef struct EngSizeResult {
 /* ENG_USAGE naming the option: everything a plan rests on must be given. */
 EngStatus eng_size_read(EngSize *size, EngErr *err);
 void eng_size_free(EngSize *size);
+/* Parts of that (size_traffic.c), in this order: one --traffic, means for all of them, shares. */
+EngStatus eng_size_read_traffic(EngSize *s, const char *text, EngErr *err);
+EngStatus eng_size_read_slo(EngSize *s, EngErr *err);
+EngStatus eng_size_read_shares(EngSize *s, EngErr *err);
 
 /* Fills a path's standing, values and basis. */
 EngStatus eng_size_basis(const EngSize *size, EngSizePath *path, EngErr *err);
