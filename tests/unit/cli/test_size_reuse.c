@@ -177,6 +177,90 @@ static void test_hits_of_windows(void **state)
     assert_true(looked_up > TOKENS * f->corpus.orders);
 }
 
+/* Text alone, read side by side: hits of a small cache that keeps the latest keys, by looking back
+ * from each look-up for how many others came since its last one; by eighths, whose band is that of
+ * Student with 7 degrees of freedom. Read one stream after the other there would be other hits. */
+static void test_hits_side_by_side(void **state)
+{
+    Fixture *f = *state;
+    enum { STREAMS = 3, PARTS = 8 };
+    static int64_t keys[TOKENS * ENG_MAX_ORDER];
+    const EngSizeStep step = {.streams = STREAMS, .each = 1, .acceptance = 1};
+    EngSizeCaches cache = {.n = 2, .capacities = {6, 1 << 20}}, in_turn = cache;
+    EngErr err = {0};
+    int64_t n = 0, length = TOKENS / STREAMS, hits = 0;
+    double rates[PARTS] = {0}, mean = 0, squares = 0;
+    assert_int_equal(eng_size_keys(&f->corpus, &err), ENG_OK);
+    for (int64_t t = 0; t < length; t++)
+        for (int s = 0; s < STREAMS; s++)
+            for (int o = 0; o < f->corpus.orders; o++)
+                keys[n++] = eng_size_keys_at(&f->corpus, s * length + t)[o];
+    for (int64_t i = 0; i < n; i++) {
+        int64_t others = 0, from = i - 1;
+        while (from >= 0 && keys[from] != keys[i]) from--;
+        for (int64_t j = from + 1; j < i && from >= 0; j++) {
+            int64_t k = j + 1;
+            while (k < i && keys[k] != keys[j]) k++;
+            others += k == i; /* the last one of its kind */
+        }
+        bool hit = from >= 0 && others < 6;
+        hits += hit;
+        rates[i * PARTS / n] += hit * PARTS / (double)n;
+    }
+    for (int p = 0; p < PARTS; p++) mean += rates[p] / PARTS;
+    for (int p = 0; p < PARTS; p++) squares += (rates[p] - mean) * (rates[p] - mean);
+    if (eng_size_hits(&f->corpus, "lru", &step, TOKENS, &cache, &err)) fail_msg("%s", err.text);
+    assert_int_equal(n % PARTS, 0);
+    assert_true(hits > 0 && fabs(cache.rates[0] - (double)hits / (double)n) < 1e-12);
+    assert_true(fabs(cache.bands[0] / (2.3646 * sqrt(squares / 7 / PARTS)) - 1) < 1e-3);
+    const EngSizeStep alone = {.streams = 1, .each = 1, .acceptance = 1};
+    assert_int_equal(eng_size_hits(&f->corpus, "lru", &alone, TOKENS, &in_turn, &err), ENG_OK);
+    assert_true(in_turn.rates[0] != cache.rates[0]);
+}
+
+/* Texts that begin anywhere: with p_k the share of a key among all of its order, a step of S tokens
+ * has sum of 1 - (1 - p_k)^S distinct ones on the mean, which 64 steps must meet as closely as so
+ * many do. */
+static void test_unique_on_the_mean(void **state)
+{
+    Fixture *f = *state;
+    static int64_t counts[1 << 16];
+    EngErr err = {0};
+    EngRng rng;
+    eng_rng_seed(&rng, 77);
+    assert_int_equal(eng_size_keys(&f->corpus, &err), ENG_OK);
+    memset(counts, 0, sizeof counts);
+    for (int64_t t = 0; t < TOKENS; t++)
+        for (int o = 0; o < f->corpus.orders; o++) {
+            int64_t key = eng_size_keys_at(&f->corpus, t)[o];
+            assert_true(key >= 0 && key < 1 << 16);
+            counts[key]++;
+        }
+    for (int streams = 2; streams <= 32; streams += 1 + streams / 3) {
+        const EngSizeStep step = {.streams = streams, .each = 1, .acceptance = 1};
+        double expected = 0, share, sum = 0, squares = 0, all = streams * f->corpus.orders;
+        for (int k = 0; k < 1 << 16; k++)
+            expected += 1 - pow(1 - (double)counts[k] / TOKENS, streams);
+        for (int run = 0; run < 200; run++) {
+            EngIdSet set = {0};
+            assert_int_equal(eng_idset_create(&set, (int64_t)all, &err), ENG_OK);
+            for (int i = 0; i < streams; i++) {
+                int64_t at = (int64_t)eng_rng_below(&rng, TOKENS);
+                for (int o = 0; o < f->corpus.orders; o++)
+                    eng_idset_add(&set, (uint64_t)eng_size_keys_at(&f->corpus, at)[o]);
+            }
+            sum += (double)set.n;
+            squares += (double)set.n * (double)set.n;
+            eng_idset_destroy(&set);
+        }
+        double deviation = sqrt((squares - sum * sum / 200) / 199);
+        if (eng_size_unique(&f->corpus, &step, &share, &err)) fail_msg("%s", err.text);
+        if (fabs(share * all - expected) > 2 * deviation / sqrt(64))
+            fail_msg("%d streams: %g distinct, not %g within %g", streams, share * all, expected,
+                     2 * deviation / sqrt(64));
+    }
+}
+
 static void test_acceptance(void **state)
 {
     (void)state;
@@ -336,6 +420,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_window_keys, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_hits_side_by_side, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_unique_on_the_mean, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_hits_of_windows, set_up, tear_down),
         cmocka_unit_test(test_acceptance),
         cmocka_unit_test(test_speculate),
