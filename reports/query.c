@@ -14,6 +14,7 @@
 #include "bench/core/db.h"
 #include "bench/core/db_knee.h"
 #include "bench/core/db_recording.h"
+#include "reports/printf.h"
 #include "reports/study.h"
 #include "reports/traces.h"
 #include "bench/core/db_runs.h"
@@ -242,6 +243,7 @@ EngStatus eng_reportdb_open(const char *path, const char *run, EngReportDb **out
     if (!status) status = shadow_summary(db, path, err);
     if (!status) status = eng_db_make_knee_view(db->db, err);
     if (!status) status = eng_db_make_predictions_view(db->db, err);
+    if (!status) status = eng_printf_register(db->sql, path, err);
     if (!status) status = eng_study_register(db->sql, path, err);
     if (!status) status = eng_traces_attach(db->sql, path, db->run_id, &db->traces, err);
     if (status)

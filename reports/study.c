@@ -146,11 +146,12 @@ static json_t *spread_json(const Curve *c)
 static json_t *valley_json(const Curve *c, const EngValley *v)
 {
     bool at_end = v->valley < 0;
-    return json_pack("{s:f, s:o, s:f, s:f, s:b, s:o, s:o, s:i}", "low", c->x[v->low], "valley",
+    return json_pack("{s:f, s:o, s:f, s:f, s:b, s:o, s:o, s:i, s:i}", "low", c->x[v->low], "valley",
                      at_end ? json_null() : json_real(c->x[v->valley]), "high", c->x[v->high], "p",
                      v->p, "claimed", v->claimed, "left",
                      at_end ? json_null() : paired_json(&v->left), "right",
-                     at_end ? json_null() : paired_json(&v->right), "n_testing", v->n_testing);
+                     at_end ? json_null() : paired_json(&v->right), "n_choosing", v->n_choosing,
+                     "n_testing", v->n_testing);
 }
 
 static json_t *argmin_json(const Curve *c, const EngArgmin *a)
@@ -193,7 +194,7 @@ static void curve_final(sqlite3_context *context)
 
 typedef struct Tests {
     int n;
-    char names[MOST_NAMES][96];
+    char names[MOST_NAMES][192];
     double p[MOST_NAMES];
 } Tests;
 
@@ -227,18 +228,99 @@ static double member(const json_t *json, const char *name)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
+static json_t *json_of(sqlite3_value *value)
+{
+    const char *text = (const char *)sqlite3_value_text(value);
+    return text ? json_loads(text, 0, NULL) : NULL;
+}
+
+static double real_of(sqlite3_value *value)
+{
+    return sqlite3_value_type(value) == SQLITE_NULL ? NAN : sqlite3_value_double(value);
+}
+
+static void claim_p(sqlite3_context *context, int n, sqlite3_value **arguments)
+{
+    json_t *json = json_of(arguments[0]);
+    (void)n;
+    EngPaired ours = {.n = (int)json_integer_value(json_object_get(json, "n")),
+                      .mean = member(json, "mean"),
+                      .sd = member(json, "sd")};
+    EngClaimP p = eng_claim_p(&ours, real_of(arguments[1]), real_of(arguments[2]));
+    json_decref(json);
+    give(context,
+         json_pack("{s:o, s:o}", "agrees", number(p.agrees), "disagrees", number(p.disagrees)));
+}
+
 static void claim(sqlite3_context *context, int n, sqlite3_value **arguments)
 {
-    const char *text = (const char *)sqlite3_value_text(arguments[0]);
-    json_t *json = text ? json_loads(text, 0, NULL) : NULL;
     (void)n;
-    EngPaired ours = {
-        .mean = member(json, "mean"), .lo = member(json, "lo"), .hi = member(json, "hi")};
-    double p =
-        sqlite3_value_type(arguments[1]) == SQLITE_NULL ? NAN : sqlite3_value_double(arguments[1]);
-    EngClaimWord word = eng_claim_judge(&ours, p, sqlite3_value_double(arguments[2]));
-    json_decref(json);
+    EngClaimWord word = eng_claim_judge(
+        (EngClaimP){.agrees = real_of(arguments[0]), .disagrees = real_of(arguments[1])});
     sqlite3_result_text(context, eng_claim_name(word), -1, SQLITE_STATIC);
+}
+
+/* ---- text ---- */
+
+static void give_text(sqlite3_context *context, EngStr *text)
+{
+    if (text->failed)
+        sqlite3_result_error_nomem(context);
+    else
+        sqlite3_result_text(context, text->text ? text->text : "", -1, SQLITE_TRANSIENT);
+    eng_str_free(text);
+}
+
+static void interval(sqlite3_context *context, int n, sqlite3_value **arguments)
+{
+    double mean = real_of(arguments[0]), lo = real_of(arguments[1]), hi = real_of(arguments[2]);
+    EngStr text = {0};
+    (void)n;
+    if (!isnan(mean)) eng_str_printf(&text, "%+.4f", mean);
+    if (!isnan(mean) && !isnan(lo)) eng_str_printf(&text, " (%+.4f to %+.4f)", lo, hi);
+    give_text(context, &text);
+}
+
+/* "-1" of an axis and the number that it stands for are different texts, and stay so. */
+static bool is_default(const EngAxisDef *axis, const json_t *value)
+{
+    double number = 0;
+    if (json_is_string(value)) return !strcmp(json_string_value(value), axis->def);
+    return eng_parse_f64(axis->def, &number) && json_number_value(value) == number;
+}
+
+static void add_axis(EngStr *text, const EngAxisDef *axis, const json_t *value)
+{
+    const char *name = axis->name;
+    const char *word = json_is_string(value) ? json_string_value(value) : NULL;
+    bool always = !strcmp(name, "rung") || !strcmp(name, "budget");
+    if (!value || (!always && is_default(axis, value))) return;
+    eng_str_add(text, text->n ? ", " : "");
+    if (!strcmp(name, "budget"))
+        eng_str_printf(text, "%.6g tokens per parameter", json_number_value(value));
+    else if (!strcmp(name, "memory"))
+        eng_str_printf(text, "memory of %.3g million", json_number_value(value) * 1e-6);
+    else if (!strcmp(name, "streams"))
+        eng_str_printf(text, "%g streams", json_number_value(value));
+    else if (word && !strcmp(name, "rung"))
+        eng_str_add(text, word);
+    else if (word && !strcmp(name, "text"))
+        eng_str_printf(text, "%s text", word);
+    else if (word)
+        eng_str_printf(text, "%s = %s", name, word);
+    else
+        eng_str_printf(text, "%s = %.6g", name, json_number_value(value));
+}
+
+static void arm_label(sqlite3_context *context, int n, sqlite3_value **arguments)
+{
+    json_t *arm = json_of(arguments[0]);
+    EngStr text = {0};
+    (void)n;
+    for (int i = 0; i < ENG_ARM_AXES; i++)
+        add_axis(&text, &eng_arm_axes[i], json_object_get(arm, eng_arm_axes[i].name));
+    json_decref(arm);
+    give_text(context, &text);
 }
 
 /* ---- connection ---- */
@@ -258,7 +340,18 @@ static int add_functions(sqlite3 *sql)
                 {"lowest", 3, LOWEST, curve_step, curve_final},
                 {"holm", 2, SPREAD, holm_step, holm_final}};
     const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC;
-    int rc = sqlite3_create_function(sql, "claim", 3, flags, NULL, claim, NULL, NULL);
+    static const struct {
+        const char *name;
+        int arguments;
+        void (*of)(sqlite3_context *, int, sqlite3_value **);
+    } plain[] = {{"claim_p", 3, claim_p},
+                 {"claim", 2, claim},
+                 {"interval", 3, interval},
+                 {"arm_label", 1, arm_label}};
+    int rc = SQLITE_OK;
+    for (size_t i = 0; i < sizeof plain / sizeof *plain && !rc; i++)
+        rc = sqlite3_create_function(sql, plain[i].name, plain[i].arguments, flags, NULL,
+                                     plain[i].of, NULL, NULL);
     for (size_t i = 0; i < sizeof list / sizeof *list && !rc; i++)
         rc = sqlite3_create_function(sql, list[i].name, list[i].arguments, flags,
                                      (void *)(intptr_t)list[i].asked, NULL, list[i].step,
@@ -276,7 +369,7 @@ static void add_table(EngStr *sql)
     for (int i = 0; i < ENG_ARM_AXES; i++)
         if (!eng_arm_is_training(eng_arm_axes[i].name))
             eng_str_printf(sql, ", '$.%s'", eng_arm_axes[i].name);
-    eng_str_add(sql, ") AS family, 0 AS main");
+    eng_str_add(sql, ") AS family, 0 AS main, '' AS study, 0 AS again, '' AS note");
     eng_str_add(sql, ", axes_json ->> '$." ENG_ARM_AXIS_SEED "' AS seed");
     for (int i = 0; i < ENG_ARM_AXES; i++)
         eng_str_printf(sql, ", axes_json ->> '$.%1$s' AS \"%1$s\"", eng_arm_axes[i].name);
@@ -295,7 +388,15 @@ static void add_table(EngStr *sql)
                 " WHERE place = 1;"
                 "UPDATE temp.v_train SET main = family IN (SELECT family FROM (SELECT family,"
                 " row_number() OVER (PARTITION BY rung, text, budget, streams ORDER BY count(*)"
-                " DESC, family) AS place FROM temp.v_train GROUP BY family) WHERE place = 1)");
+                " DESC, family) AS place FROM temp.v_train GROUP BY family) WHERE place = 1),"
+                " study = arm_label(family),"
+                " note = (SELECT CASE WHEN max(kind) = 'measured' AND min(kind) = 'measured'"
+                " THEN '' WHEN min(kind) = max(kind) THEN ' (imported)'"
+                " ELSE ' (partly imported)' END FROM temp.v_train);");
+    /* Arms that come out as one model are trained once: their rows are equal down to the time. */
+    eng_str_add(sql, "UPDATE temp.v_train AS t SET again = EXISTS (SELECT 1 FROM temp.v_train o"
+                     " WHERE (o.main, -o.rowid) > (t.main, -t.rowid) AND o.seed = t.seed"
+                     " AND o.loss = t.loss AND o.cpu_s = t.cpu_s AND o.p_total = t.p_total)");
 }
 
 EngStatus eng_study_register(sqlite3 *sql, const char *path, EngErr *err)

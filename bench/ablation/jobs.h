@@ -38,8 +38,6 @@ struct EngTrainSweep {
     EngRunHooks hooks;
 };
 
-#define ENG_TRAIN_MAX_LAYERS 64
-
 /* Likeness of item i to its reference as series (JSON), from the ledger or worked out and added to
  * it. *series NULL: there is no reference in the sweep, or the streams of one of the two are not
  * here. */

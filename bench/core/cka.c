@@ -2,7 +2,6 @@
 #include "bench/core/cka.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -57,20 +56,4 @@ EngStatus eng_cka(const float *x, int dx, const float *y, int dy, int64_t n, int
     eng_free(k);
     eng_free(l);
     return status;
-}
-
-double eng_cka_alignment(const double *cka, int rows, int columns, int j)
-{
-    bool taken[256] = {false};
-    double weights = 0, sum = 0;
-    if (rows > 256) rows = 256;
-    for (int k = 0; k < ENG_CKA_NEAREST && k < rows; k++) {
-        int best = -1;
-        for (int i = 0; i < rows; i++)
-            if (!taken[i] && (best < 0 || cka[i * columns + j] > cka[best * columns + j])) best = i;
-        taken[best] = true;
-        weights += cka[best * columns + j];
-        sum += cka[best * columns + j] * best;
-    }
-    return weights > 0 ? sum / weights : NAN;
 }

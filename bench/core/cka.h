@@ -1,5 +1,5 @@
-/* Likeness of representations: linear CKA with the unbiased minibatch estimator of HSIC, and the
- * soft alignment of layers (paper notes 5.2). */
+/* Likeness of representations: linear CKA with the unbiased minibatch estimator of HSIC (paper
+ * notes 5.2). */
 #ifndef ENG_BENCH_CKA_H
 #define ENG_BENCH_CKA_H
 
@@ -14,10 +14,5 @@
  * ENG_USAGE: too few rows; ENG_NO_MEMORY. Representations without spread give NaN. */
 EngStatus eng_cka(const float *x, int dx, const float *y, int dy, int64_t n, int batch, double *cka,
                   EngErr *err);
-
-#define ENG_CKA_NEAREST 5
-/* Soft alignment: for column j of cka [rows, columns] the mean row, weighted by likeness, of the
- * ENG_CKA_NEAREST rows most like it (all of them when there are fewer). */
-double eng_cka_alignment(const double *cka, int rows, int columns, int j);
 
 #endif

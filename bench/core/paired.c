@@ -57,6 +57,13 @@ static const double *row(const EngCurve *curve, int x)
     return curve->loss + (size_t)x * (size_t)curve->n_seeds;
 }
 
+static bool has_all(const EngCurve *curve, int seed)
+{
+    for (int x = 0; x < curve->n_x; x++)
+        if (isnan(row(curve, x)[seed])) return false;
+    return true;
+}
+
 static EngStatus check_size(const EngCurve *curve, EngErr *err)
 {
     if (curve->n_x <= ENG_CURVE_MAX_X && curve->n_seeds <= ENG_CURVE_MAX_SEEDS) return ENG_OK;
@@ -74,6 +81,7 @@ static void judge_valley(const EngCurve *curve, const double *mask, EngValley *o
     }
     out->left = eng_paired(low, valley, curve->n_seeds);
     out->right = eng_paired(high, valley, curve->n_seeds);
+    out->n_testing = out->left.n < out->right.n ? out->left.n : out->right.n;
     out->p = fmax(out->left.p_greater, out->right.p_greater);
     if (isnan(out->left.p_greater) || isnan(out->right.p_greater)) out->p = 1;
     out->claimed = out->p <= ENG_PAIRED_ALPHA;
@@ -101,12 +109,10 @@ EngStatus eng_valley_fixed(const EngCurve *curve, double low, double valley, dou
             status = ENG_FAIL(err, ENG_NOT_FOUND, "the curve has no place at %g", wanted[i]);
     if (status) return status;
     judge_valley(curve, keep_all, out);
-    out->n_testing = out->left.n < out->right.n ? out->left.n : out->right.n;
     return ENG_OK;
 }
 
-/* Index of the lowest mean over seeds whose mask is 0; x that lack one of these runs are passed
- * over. -1: none is whole. */
+/* Index of the lowest mean over seeds whose mask is 0, which have all places; -1: no such seed. */
 static int lowest(const EngCurve *curve, const double *mask)
 {
     int best = -1;
@@ -130,15 +136,17 @@ EngStatus eng_valley_split(const EngCurve *curve, EngValley *out, EngErr *err)
     *out = (EngValley){.low = 0, .valley = -1, .high = curve->n_x - 1, .p = 1};
     if (status) return status;
     for (int s = 0; s < curve->n_seeds; s++) {
-        choosing[s] = s % 2 ? NAN : 0;
+        bool chooses = s % 2 == 0 && has_all(curve, s);
+        choosing[s] = chooses ? 0 : NAN;
         testing[s] = s % 2 ? 0 : NAN;
+        out->n_choosing += chooses;
     }
-    out->n_choosing = (curve->n_seeds + 1) / 2;
     out->n_testing = curve->n_seeds / 2;
-    if (out->n_testing < 2 || curve->n_x < 3)
+    if (out->n_testing < 2 || curve->n_x < 3 || !out->n_choosing)
         return ENG_FAIL(err, ENG_UNSUPPORTED,
-                        "%d seeds and %d places: choosing and testing a valley needs 4 and 3",
-                        curve->n_seeds, curve->n_x);
+                        "%d seeds and %d places, %d seeds to choose with have all of these: a "
+                        "valley chosen and tested needs 4, 3 and 1",
+                        curve->n_seeds, curve->n_x, out->n_choosing);
     int best = lowest(curve, choosing);
     if (best <= 0 || best == curve->n_x - 1) return ENG_OK;
     out->valley = best;
@@ -150,11 +158,8 @@ EngStatus eng_valley_split(const EngCurve *curve, EngValley *out, EngErr *err)
 static int complete_seeds(const EngCurve *curve, double *out)
 {
     int seeds[ENG_CURVE_MAX_SEEDS], n = 0;
-    for (int s = 0; s < curve->n_seeds; s++) {
-        bool whole = true;
-        for (int x = 0; x < curve->n_x; x++) whole &= !isnan(row(curve, x)[s]);
-        if (whole) seeds[n++] = s;
-    }
+    for (int s = 0; s < curve->n_seeds; s++)
+        if (has_all(curve, s)) seeds[n++] = s;
     for (int x = 0; x < curve->n_x; x++)
         for (int s = 0; s < n; s++) out[x * n + s] = row(curve, x)[seeds[s]];
     return n;
@@ -178,10 +183,10 @@ static void bootstrap(const double *loss, int n_x, int n, uint64_t seed, const d
         wins[best]++;
     }
     int below = 0;
-    out->lo = out->hi = NAN;
     for (int i = 0; i < n_x; i++) {
         out->share[i] = (double)wins[i] / BOOTSTRAPS;
         below += wins[i];
+        if (n < ENG_ARGMIN_SEEDS) continue;
         if (isnan(out->lo) && below > 0.025 * BOOTSTRAPS) out->lo = x[i];
         if (isnan(out->hi) && below >= 0.975 * BOOTSTRAPS) out->hi = x[i];
     }
@@ -245,13 +250,36 @@ const char *eng_claim_name(EngClaimWord word)
     return names[word];
 }
 
-EngClaimWord eng_claim_judge(const EngPaired *ours, double p_corrected, double published)
+/* One-sided p of "the mean is at least x"; NAN with fewer than two seeds. */
+static double p_below(const EngPaired *ours, double x)
 {
-    if (isnan(p_corrected) || isnan(ours->lo)) return ENG_CLAIM_NOT_DETECTABLE;
-    bool same_sign = (ours->mean > 0) == (published > 0);
-    if (p_corrected <= ENG_PAIRED_ALPHA)
-        return same_sign ? ENG_CLAIM_CONFIRMED : ENG_CLAIM_CONTRADICTED;
-    bool excluded = published < ours->lo || published > ours->hi;
-    bool smaller = fabs(ours->lo) < fabs(published) && fabs(ours->hi) < fabs(published);
-    return excluded && smaller ? ENG_CLAIM_CONTRADICTED : ENG_CLAIM_NOT_DETECTABLE;
+    if (ours->n < 2) return NAN;
+    double error = ours->sd / sqrt(ours->n), apart = x - ours->mean;
+    double t = error > 0 ? apart / error : apart > 0 ? INFINITY : apart < 0 ? -INFINITY : 0;
+    return eng_student_upper(t, ours->n - 1);
+}
+
+static double both_sides(double p)
+{
+    return fmin(1, 2 * p);
+}
+
+EngClaimP eng_claim_p(const EngPaired *ours, double published, double margin)
+{
+    if (ours->n < 2) return (EngClaimP){.agrees = NAN, .disagrees = NAN};
+    if (margin > 0) {
+        double below = p_below(ours, margin), above = 1 - p_below(ours, -margin);
+        return (EngClaimP){.agrees = fmax(below, above),
+                           .disagrees = both_sides(fmin(1 - below, 1 - above))};
+    }
+    double above_0 = 1 - p_below(ours, 0), below_theirs = p_below(ours, published);
+    if (published > 0) return (EngClaimP){.agrees = both_sides(above_0), .disagrees = below_theirs};
+    return (EngClaimP){.agrees = both_sides(1 - above_0), .disagrees = 1 - below_theirs};
+}
+
+EngClaimWord eng_claim_judge(EngClaimP corrected)
+{
+    if (corrected.agrees <= ENG_PAIRED_ALPHA) return ENG_CLAIM_CONFIRMED;
+    return corrected.disagrees <= ENG_PAIRED_ALPHA ? ENG_CLAIM_CONTRADICTED
+                                                   : ENG_CLAIM_NOT_DETECTABLE;
 }

@@ -1,70 +1,64 @@
--- Claims of the paper, and what these runs say of them. Differences in nats per token; ours with 95 % intervals over paired
--- seeds. The paper has one run per number, read from its figures; p is two-sided and Holm-corrected over the rows.
--- empty: No arms that a claim is about.
-WITH t AS (
-    SELECT *, json_remove(arm, '$.rho') AS norho, engram_at = '1' AND gate = 'copysign' AND fusion = 'streams' AND compress = 'on'
-        AND orders = '2-3' AND conv = 0 AND rows = 'hashed' AND backbone = 'moe' AND iso = 'parameters' AND heads = -1 AND hold = 'total_bytes' AS plain
-    FROM v_train WHERE main AND loss IS NOT NULL
+-- Claims of the paper, and what these runs say of them. Differences in nats per token; ours with 95 % intervals over paired seeds.
+-- The paper's numbers are read from its figures, one run each. Both p are Holm-corrected over the rows: p for, of no effect or the
+-- opposite one; p against, of an effect as large as the paper's.
+-- empty: No arms on the training text that a claim is about.
+WITH fig5 AS (SELECT x, y FROM published WHERE figure = 'fig5'
 ), p AS (
     SELECT (SELECT y FROM published WHERE figure = 'fig3_left' AND series = 'C=6e20' AND x = 100) AS u100,
         (SELECT y FROM published WHERE figure = 'fig3_left' AND series = 'C=6e20' AND x = 79.5) AS u80,
         (SELECT y FROM published WHERE figure = 'fig3_left' AND series = 'C=6e20' AND x = 39.7) AS u40,
-        (SELECT y FROM published WHERE figure = 'fig5' AND x = 'reference L2+L6') AS ref,
-        (SELECT y FROM published WHERE figure = 'fig5' AND x = 2) AS l2, (SELECT y FROM published WHERE figure = 'fig5' AND x = 12) AS l12,
-        (SELECT y FROM published WHERE figure = 'fig5' AND x = 1) AS l1,
-        (SELECT y FROM published WHERE figure = 'fig5' AND x = 'w/o gating') AS gate, (SELECT y FROM published WHERE figure = 'fig5' AND x = 'w/o multi branch') AS branch,
-        (SELECT y FROM published WHERE figure = 'fig5' AND x = 'w/o token compress') AS compress,
-        (SELECT y FROM published WHERE figure = 'fig5' AND x = '+4-gram') AS grams, (SELECT y FROM published WHERE figure = 'fig5' AND x = 'w/o short conv') AS conv,
+        (SELECT y FROM fig5 WHERE x = 'reference L2+L6') AS ref, (SELECT y FROM fig5 WHERE x = 2) AS l2, (SELECT y FROM fig5 WHERE x = 12) AS l12,
+        (SELECT y FROM fig5 WHERE x = 1) AS l1, (SELECT y FROM fig5 WHERE x = 'w/o gating') AS gate, (SELECT y FROM fig5 WHERE x = 'w/o multi branch') AS branch,
+        (SELECT y FROM fig5 WHERE x = 'w/o token compress') AS compress, (SELECT y FROM fig5 WHERE x = '+4-gram') AS grams,
+        (SELECT y FROM fig5 WHERE x = 'w/o short conv') AS conv,
         (SELECT avg(o.y - e.y) FROM published o JOIN published e ON e.figure = o.figure AND e.x = o.x AND e.series = 'Engram'
             WHERE o.figure = 'fig3_right' AND o.series = 'OverEncoding') AS over,
-        -0.02838 AS slope
-), axis_pairs AS ( -- loss at `a` less loss at `b` of one axis, all else equal
-    SELECT 'L(rho 1) - L(rho .8)' AS id, a.budget, a.loss - b.loss AS d FROM t a JOIN t b USING (norho, seed) WHERE a.plain AND a.memory = 0 AND a.rho = 1 AND b.rho = 0.8
-    UNION ALL SELECT 'L(rho .4) - L(rho .8)', a.budget, a.loss - b.loss FROM t a JOIN t b USING (norho, seed) WHERE a.plain AND a.memory = 0 AND a.rho = 0.4 AND b.rho = 0.8
-    UNION ALL SELECT 'last layer - layer 1', a.budget, a.loss - b.loss FROM t a JOIN t b
-        ON json_remove(a.arm, '$.engram_at') = json_remove(b.arm, '$.engram_at') AND a.seed = b.seed
-        WHERE b.plain AND b.rho = 0.8 AND a.rho < 1 AND a.engram_at = CASE a.rung WHEN 'R0' THEN '3' WHEN 'R0c' THEN '3' WHEN 'R1' THEN '5' WHEN 'R2' THEN '7' END
-    UNION ALL SELECT 'layer 0 - layer 1', a.budget, a.loss - b.loss FROM t a JOIN t b
-        ON json_remove(a.arm, '$.engram_at') = json_remove(b.arm, '$.engram_at') AND a.seed = b.seed
-        WHERE b.plain AND b.rho = 0.8 AND a.rho < 1 AND a.engram_at = '0'
-    UNION ALL SELECT 'layer 1 - layers 1 and 3', a.budget, b.loss - a.loss FROM t a JOIN t b
-        ON json_remove(a.arm, '$.engram_at') = json_remove(b.arm, '$.engram_at') AND a.seed = b.seed
-        WHERE b.plain AND b.rho = 0.8 AND a.rho < 1 AND a.engram_at = '1+3'
-    UNION ALL SELECT 'no gate', a.budget, a.loss - b.loss FROM t a JOIN t b ON json_remove(a.arm, '$.gate') = json_remove(b.arm, '$.gate') AND a.seed = b.seed
-        WHERE b.plain AND b.rho = 0.8 AND a.gate = 'off' AND b.gate = 'copysign' AND a.streams = -1
-    UNION ALL SELECT 'no multi-branch fusion', a.budget, a.loss - b.loss FROM t a JOIN t b ON json_remove(a.arm, '$.fusion') = json_remove(b.arm, '$.fusion') AND a.seed = b.seed
-        WHERE b.plain AND b.rho = 0.8 AND a.fusion = 'read' AND b.fusion = 'streams'
-    UNION ALL SELECT 'no token compression', a.budget, a.loss - b.loss FROM t a JOIN t b ON json_remove(a.arm, '$.compress') = json_remove(b.arm, '$.compress') AND a.seed = b.seed
-        WHERE b.plain AND b.rho = 0.8 AND a.compress = 'off' AND b.compress = 'on'
-    UNION ALL SELECT 'orders 2-4 in the same bytes', a.budget, a.loss - b.loss FROM t a JOIN t b ON json_remove(a.arm, '$.orders') = json_remove(b.arm, '$.orders') AND a.seed = b.seed
-        WHERE b.plain AND b.rho = 0.8 AND a.orders = '2-4' AND b.orders = '2-3' AND a.hold = 'total_bytes'
-    UNION ALL SELECT 'no short conv', a.budget, b.loss - a.loss FROM t a JOIN t b ON json_remove(a.arm, '$.conv') = json_remove(b.arm, '$.conv') AND a.seed = b.seed
-        WHERE b.plain AND b.rho = 0.8 AND a.conv = 4 AND b.conv = 0
-    UNION ALL SELECT 'over-encoding - Engram, same table', a.budget, avg(a.loss - b.loss) FROM t a JOIN t b ON json_remove(a.arm, '$.fusion') = json_remove(b.arm, '$.fusion') AND a.seed = b.seed
-        WHERE b.plain AND a.fusion = 'input' AND a.memory > 0 GROUP BY a.budget, a.seed
-    UNION ALL SELECT 'slope of loss per tenfold table', budget, (avg(loss * x) - avg(loss) * avg(x)) / nullif(avg(x * x) - avg(x) * avg(x), 0)
-        FROM (SELECT t.*, log10(table_parameters) AS x FROM t WHERE plain AND memory > 0)
-        GROUP BY json_remove(arm, '$.memory'), seed HAVING count(DISTINCT memory) >= 3
-), seeds AS (
-    SELECT id || iif(budget = 20, '', printf(', %g tokens per parameter', budget)) AS name, id, paired_test(d) AS test FROM axis_pairs GROUP BY 1, 2
+        (SELECT (avg(y * log10(x)) - avg(y) * avg(log10(x))) / (avg(log10(x) * log10(x)) - avg(log10(x)) * avg(log10(x)))
+            FROM published WHERE figure = 'fig3_right' AND series = 'Engram') AS slope
+), claims AS ( -- loss at value a of the axis less loss at b, all else equal and at its default; margin > 0: the claim is "less than that"
+    SELECT 1 AS place, 'Engram lowers the loss at equal parameters' AS claim, 'L(rho 1) - L(rho .8)' AS id, 'rho' AS axis, '1' AS a, '0.8' AS b, u100 - u80 AS published, 0 AS margin FROM p
+    UNION ALL SELECT 2, 'too much Engram raises it again', 'L(rho .4) - L(rho .8)', 'rho', '0.4', '0.8', u40 - u80, 0 FROM p
+    UNION ALL SELECT 3, 'the loss falls with the logarithm of the table', 'slope per tenfold table', NULL, NULL, NULL, slope, 0 FROM p
+    UNION ALL SELECT 4, 'Engram is better than over-encoding', 'over-encoding - Engram, same table', NULL, NULL, NULL, over, 0 FROM p
+    UNION ALL SELECT 5, 'early placement is better', 'last layer - layer 1', 'engram_at', 'last', '1', l12 - l2, 0 FROM p
+    UNION ALL SELECT 6, 'but not the first layer', 'layer 0 - layer 1', 'engram_at', '0', '1', l1 - l2, 0 FROM p
+    UNION ALL SELECT 7, 'two modules are better than one', 'layer 1 - layers 1 and 3', 'engram_at', '1', '1+3', l2 - ref, 0 FROM p
+    UNION ALL SELECT 8, 'the gate helps', 'no gate - gate', 'gate', 'off', 'copysign', gate - ref, 0 FROM p
+    UNION ALL SELECT 9, 'fusing into each stream helps', 'into the read - into each stream', 'fusion', 'read', 'streams', branch - ref, 0 FROM p
+    UNION ALL SELECT 10, 'compressed ids help', 'no compression - compression', 'compress', 'off', 'on', compress - ref, 0 FROM p
+    UNION ALL SELECT 11, '4-grams in the same bytes hurt', 'orders 2-4 - orders 2-3', 'orders', '2-4', '2-3', grams - ref, 0 FROM p
+    UNION ALL SELECT 12, 'the short conv hardly matters', 'no conv - conv', 'conv', '0', '4', conv - ref, gate - ref FROM p
+), t AS (
+    SELECT *, engram_at = '1' AND gate = 'copysign' AND fusion = 'streams' AND compress = 'on' AND orders = '2-3' AND conv = 0
+        AND rows = 'hashed' AND backbone = 'moe' AND iso = 'parameters' AND heads = -1 AND hold = 'total_bytes' AND kv_bias = 'off' AS plain,
+        CASE rung WHEN 'R1' THEN '5' WHEN 'R2' THEN '7' WHEN 'tiny' THEN '1' ELSE '3' END AS last
+    FROM v_train WHERE main AND loss IS NOT NULL AND text = 'training'
+), differences AS (
+    SELECT c.id, a.study, a.loss - b.loss AS d, (a.collapsed > 0) + (b.collapsed > 0) AS collapsed
+    FROM claims c JOIN t a ON CAST(a.arm ->> ('$.' || axis) AS TEXT) = iif(c.a = 'last', a.last, c.a)
+    JOIN t b ON CAST(b.arm ->> ('$.' || axis) AS TEXT) = c.b AND b.seed = a.seed AND json_remove(a.arm, '$.' || axis) = json_remove(b.arm, '$.' || axis)
+    WHERE (a.plain OR b.plain) AND a.memory = 0 AND b.rho = 0.8
+    UNION ALL
+    SELECT 'over-encoding - Engram, same table', a.study, avg(a.loss - b.loss), sum((a.collapsed > 0) + (b.collapsed > 0))
+    FROM t a JOIN t b ON json_remove(a.arm, '$.fusion') = json_remove(b.arm, '$.fusion') AND a.seed = b.seed
+    WHERE b.plain AND a.fusion = 'input' AND a.memory > 0 GROUP BY a.study, a.seed
+    UNION ALL
+    SELECT 'slope per tenfold table', study, (avg(loss * x) - avg(loss) * avg(x)) / nullif(avg(x * x) - avg(x) * avg(x), 0), sum(collapsed > 0)
+    FROM (SELECT t.*, log10(table_parameters) AS x FROM t WHERE plain AND memory > 0)
+    GROUP BY study, seed HAVING count(DISTINCT memory) >= 3
+), tests AS (
+    SELECT id, study, paired_test(d) AS test, sum(collapsed) AS collapsed FROM differences GROUP BY id, study
+), judged AS (
+    SELECT c.*, t.study, t.test, t.collapsed, c.id || study AS name, claim_p(test, published, margin) AS p FROM tests t JOIN claims c USING (id)
+), corrected AS (
+    SELECT holm(name, p ->> '$.agrees') AS agrees, holm(name, p ->> '$.disagrees') AS disagrees FROM judged
 ), listed AS (
-    SELECT s.*, c.claim, c.published FROM seeds s JOIN (
-        SELECT 'L(rho 1) - L(rho .8)' AS id, 'Engram lowers the loss at equal parameters' AS claim, u100 - u80 AS published, 1 AS place FROM p
-        UNION ALL SELECT 'L(rho .4) - L(rho .8)', 'too much Engram raises it again', u40 - u80, 2 FROM p
-        UNION ALL SELECT 'slope of loss per tenfold table', 'the loss falls with the logarithm of the table', slope, 3 FROM p
-        UNION ALL SELECT 'over-encoding - Engram, same table', 'Engram is better than over-encoding', over, 4 FROM p
-        UNION ALL SELECT 'last layer - layer 1', 'early placement is better', l12 - l2, 5 FROM p
-        UNION ALL SELECT 'layer 0 - layer 1', 'but not the first layer', l1 - l2, 6 FROM p
-        UNION ALL SELECT 'layer 1 - layers 1 and 3', 'two modules are better than one', l2 - ref, 7 FROM p
-        UNION ALL SELECT 'no gate', 'the gate helps', gate - ref, 8 FROM p
-        UNION ALL SELECT 'no multi-branch fusion', 'fusing into each stream helps', branch - ref, 9 FROM p
-        UNION ALL SELECT 'no token compression', 'compressed ids help', compress - ref, 10 FROM p
-        UNION ALL SELECT 'orders 2-4 in the same bytes', '4-grams do not help', grams - ref, 11 FROM p
-        UNION ALL SELECT 'no short conv', 'the short conv hardly matters', conv - ref, 12 FROM p) c USING (id)
-), corrected AS (SELECT holm(name, test ->> '$.p_two') AS p FROM listed)
-SELECT claim, name AS "difference", printf('%+.4f', published) AS "paper (published, 1 run)",
-    printf('%+.4f', test ->> '$.mean') || iif(test ->> '$.lo' IS NULL, '', printf(' (%+.4f to %+.4f)', test ->> '$.lo', test ->> '$.hi')) AS ours,
-    test ->> '$.n' AS seeds, coalesce(printf('%.4f', (SELECT value FROM json_each(p) WHERE key = name)), '') AS "p (Holm)",
-    claim(test, (SELECT value FROM json_each(p) WHERE key = name), published) AS verdict
-FROM listed, corrected
-ORDER BY claim;
+    SELECT j.*, (SELECT value FROM json_each(agrees) WHERE key = name) AS p_for, (SELECT value FROM json_each(disagrees) WHERE key = name) AS p_against
+    FROM judged j, corrected
+)
+SELECT claim, study AS models, id AS "difference",
+    printf('%+.4f', published) || CASE id WHEN 'slope per tenfold table' THEN ', our fit of 8 points' WHEN 'over-encoding - Engram, same table' THEN ', mean of 2 sizes'
+        ELSE '' END || iif(margin > 0, printf(' (matters from %.4f)', margin), '') AS "paper (published)",
+    interval(test ->> '$.mean', test ->> '$.lo', test ->> '$.hi') AS ours, test ->> '$.n' AS seeds, collapsed AS "collapsed runs",
+    printf('%.4f', p_for) AS "p for", printf('%.4f', p_against) AS "p against", claim(p_for, p_against) AS verdict
+FROM listed ORDER BY place, study <> 'R0c, 20 tokens per parameter', study;

@@ -13,7 +13,9 @@ set multiplot layout 1,2 title title_text font ',14' noenhanced margins 0.07,0.9
 set title 'here: mean, 95 % interval, every seed' font ',11'
 set xtics 1
 plot for [i=1:words(ours)] data using (part('seed', word(ours, i), column('x'))):(column('kl')) with points pointtype 6 pointsize 0.5 linecolor rgb hue(i) notitle, \
-    for [i=1:words(ours)] data using (part('mean', word(ours, i), column('x'))):(column('kl')):(column('lo')):(column('hi')) with yerrorlines \
+    for [i=1:words(ours)] data using (part('mean', word(ours, i), column('x'))):(column('kl')):(column('lo')):(column('hi')) with yerrorbars \
+        pointtype mark(word(ours, i), i) linecolor rgb hue(i) notitle, \
+    for [i=1:words(ours)] data using (part('mean', word(ours, i), column('x'))):(column('kl')) with linespoints \
         pointtype mark(word(ours, i), i) linecolor rgb hue(i) title word(ours, i)
 unset label 9
 set xtics auto

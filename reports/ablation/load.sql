@@ -1,9 +1,13 @@
 -- title: Does an unbalanced router explain the loss of a run?
 -- empty: fewer than two seeds of any arm.
--- Every run: busiest expert in the last quarter of training against its loss less the mean of its arm.
+-- Every run: busiest expert in the last quarter of training against its loss less the mean of its arm, and less what other runs of its
+-- seed are above theirs.
 WITH runs AS (
-    SELECT *, json_remove(arm, '$.rho') AS rest FROM v_train WHERE loss IS NOT NULL AND load_max IS NOT NULL
-), arms AS (SELECT arm, avg(loss) AS mean, count(*) AS n FROM runs GROUP BY arm HAVING n > 1)
-SELECT iif(r.suppressed_loss IS NULL, 'pure MoE', 'with Engram') || CASE WHEN min(kind) OVER () = 'measured' AND max(kind) OVER () = 'measured' THEN '' WHEN max(kind) OVER () = min(kind) OVER () THEN ' (imported)' ELSE ' (partly imported)' END AS series, r.load_max, r.loss - a.mean AS rest,
-    r.dead_share, r.collapsed, r.rho, r.experts, CAST(r.seed AS INTEGER) AS seed, r.point_key
-FROM runs r JOIN arms a USING (arm) ORDER BY 1, 2;
+    SELECT *, loss - avg(loss) OVER (PARTITION BY arm) AS above, count(*) OVER (PARTITION BY arm) AS n
+    FROM v_train WHERE loss IS NOT NULL AND load_max IS NOT NULL AND NOT again
+), rests AS (
+    SELECT *, sum(above) OVER of_seed AS sum_above, count(*) OVER of_seed AS others FROM runs WHERE n > 1 WINDOW of_seed AS (PARTITION BY study, seed)
+)
+SELECT iif(suppressed_loss IS NULL, 'pure MoE', 'with Engram') || note AS series, load_max, above - coalesce((sum_above - above) / nullif(others - 1, 0), 0) AS rest,
+    dead_share, collapsed, rho, experts, CAST(seed AS INTEGER) AS seed, point_key
+FROM rests ORDER BY series DESC, load_max;

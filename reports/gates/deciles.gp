@@ -26,7 +26,9 @@ do for [r=1:3] {
         if (r == 1 && f == n) { set key outside right top } else { unset key }
         if (r > 1 || f > 1) { unset label 9 }
         plot for [i=1:words(series)] data using (at(word(panels, f), word(series, i), what[r], column('place') + 0.08 * (i - 1))):(column('value')):(column('lo')):(column('hi')) \
-            with yerrorlines pointtype mark(word(panels, f), i) pointsize 0.5 linecolor rgb hue(i) title word(series, i)
+            with yerrorbars pointtype mark(word(panels, f), i) pointsize 0.5 linecolor rgb hue(i) notitle, \
+            for [i=1:words(series)] data using (at(word(panels, f), word(series, i), what[r], column('place') + 0.08 * (i - 1))):(column('value')) \
+            with linespoints pointtype mark(word(panels, f), i) pointsize 0.5 linecolor rgb hue(i) title word(series, i)
     }
 }
 unset multiplot

@@ -11,7 +11,7 @@ WITH parts AS (
     FROM parts WHERE name ->> '$[1]' IN ('mean', 'saturated05', 'slope')
 )
 SELECT formula || printf(', layer %d', layer) AS panel, printf('stream %d', stream) AS series, measure, formula, layer, stream, step,
-    step + 1 AS place, test ->> '$.mean' AS value, coalesce(test ->> '$.lo', test ->> '$.mean') AS lo,
-    coalesce(test ->> '$.hi', test ->> '$.mean') AS hi, test ->> '$.n' AS n, point_key
+    step + 1 AS place, test ->> '$.mean' AS value, (test ->> '$.lo') AS lo,
+    (test ->> '$.hi') AS hi, test ->> '$.n' AS n, point_key
 FROM (SELECT formula, layer, stream, step, measure, paired_test(value) AS test, min(point_key) AS point_key FROM chosen_parts GROUP BY 1, 2, 3, 4, 5)
 ORDER BY formula DESC, layer, stream, measure, step;

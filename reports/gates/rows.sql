@@ -16,7 +16,7 @@ WITH parts AS (
     SELECT formula, layer, part, step, seed, avg(value) AS value, min(point_key) AS point_key FROM named GROUP BY 1, 2, 3, 4, 5
 )
 SELECT formula || printf(', layer %d', layer) AS series, formula, layer, part, step, iif(part IN ('gate', 'tokens'), (step + 0.5) / 10, step + 1) AS place,
-    iif(part IN ('foreign', 'collided', 'unused'), 100, 1) * (test ->> '$.mean') AS value, iif(part IN ('foreign', 'collided', 'unused'), 100, 1) * coalesce(test ->> '$.lo', test ->> '$.mean') AS lo,
-    iif(part IN ('foreign', 'collided', 'unused'), 100, 1) * coalesce(test ->> '$.hi', test ->> '$.mean') AS hi, test ->> '$.n' AS n, point_key
+    iif(part IN ('foreign', 'collided', 'unused'), 100, 1) * (test ->> '$.mean') AS value, iif(part IN ('foreign', 'collided', 'unused'), 100, 1) * (test ->> '$.lo') AS lo,
+    iif(part IN ('foreign', 'collided', 'unused'), 100, 1) * (test ->> '$.hi') AS hi, test ->> '$.n' AS n, point_key
 FROM (SELECT formula, layer, part, step, paired_test(value) AS test, min(point_key) AS point_key FROM means GROUP BY 1, 2, 3, 4)
 ORDER BY formula DESC, layer, part, step;

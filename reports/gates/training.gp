@@ -28,7 +28,9 @@ do for [r=1:3] {
         stats data using (strstrt(tics, sprintf("' %d,", column('place'))) ? 0 : (tics = tics . sprintf("'%d' %d,", column('step'), column('place')), 0)) nooutput
         if (r == 3) { eval 'set xtics (' . tics . ')' }
         plot for [i=1:words(series)] data using (at(word(panels, f), word(series, i), what[r], column('place') + 0.08 * (i - 1))):(column('value')):(column('lo')):(column('hi')) \
-            with yerrorlines pointtype mark(word(panels, f), i) pointsize 0.5 linecolor rgb hue(i) title word(series, i)
+            with yerrorbars pointtype mark(word(panels, f), i) pointsize 0.5 linecolor rgb hue(i) notitle, \
+            for [i=1:words(series)] data using (at(word(panels, f), word(series, i), what[r], column('place') + 0.08 * (i - 1))):(column('value')) \
+            with linespoints pointtype mark(word(panels, f), i) pointsize 0.5 linecolor rgb hue(i) title word(series, i)
     }
 }
 unset multiplot

@@ -133,11 +133,11 @@ expect 0 measured train train "${full[@]}"
 
 # --- the report ------------------------------------------------------------------------------------------------
 expect 0 'index.html' "$engram" report ablation --db=b.db --out=report
-for text in 'lowest mean at rho' 'Engram lowers the loss at equal parameters' "the paper&#39;s contrasts\|the paper's contrasts" \
+for text in 'lowest mean at rho' 'No arms on the training text that a claim is about' 'tiny, synthetic text, 5 tokens per parameter' "the paper&#39;s contrasts\|the paper's contrasts" \
     'read from its figures' 'where the lowest mean lies' 'runs.csv: trained on'; do
     grep -q -- "$text" report/index.html || fail "the report lacks '$text'"
 done
-for figure in rho curves load suppressed classes sources lens likeness; do
+for figure in rho curves load suppressed classes sources lens likeness layers; do
     [ -s "report/$figure.svg" ] || fail "no figure $figure"
 done
 expect 0 'index.html' "$engram" report ablation --db=i.db --out=report2

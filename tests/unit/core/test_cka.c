@@ -84,23 +84,12 @@ static void test_by_hand(void **state)
     eng_mem_fail_at(0);
 }
 
-static void test_alignment(void **state)
-{
-    (void)state;
-    const double square[] = {1, 0, 0, 0, 1, 0, 0, 0, 1}; /* three rows: all are taken */
-    assert_true(fabs(eng_cka_alignment(square, 3, 3, 2) - 2) < 1e-12);
-    const double column[] = {0.1, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4};
-    double want = (1 * 0.9 + 2 * 0.8 + 3 * 0.7 + 4 * 0.6 + 5 * 0.5) / 3.5;
-    assert_true(fabs(eng_cka_alignment(column, 7, 1, 0) - want) < 1e-12);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rotation_and_scale_do_not_matter),
         cmocka_unit_test(test_independent_is_zero),
         cmocka_unit_test(test_by_hand),
-        cmocka_unit_test(test_alignment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "bench/core/paired.h"
 #include "bench/core/student.h"
+#include "bench/core/verdict.h"
 
 #define STUDIES 4000
 
@@ -187,6 +188,53 @@ static void test_valley_at_an_end_is_none(void **state)
     assert_int_equal(eng_valley_split(&curve, &valley, &err), ENG_UNSUPPORTED);
 }
 
+/* Seven seeds at .4, .8 and 1, four at the other places, of which .6 is lowest: it is chosen by the
+ * seeds that have all places. Pairs of a flank are counted without the seeds it lacks. */
+static void test_missing_seeds(void **state)
+{
+    (void)state;
+    static const double x[] = {0.4, 0.6, 0.8, 1};
+    double loss[4 * 7];
+    EngCurve curve = {4, 7, x, loss};
+    EngValley valley;
+    EngErr err = {0};
+    for (int s = 0; s < 7; s++) {
+        loss[s] = 3.1 + s + 0.001 * (s % 3);
+        loss[7 + s] = s < 4 ? 2.9 + s : NAN;
+        loss[14 + s] = 3 + s;
+        loss[21 + s] = 3.2 + s + 0.001 * (s % 3);
+    }
+    assert_int_equal(eng_valley_split(&curve, &valley, &err), ENG_OK);
+    assert_int_equal(valley.valley, 1);
+    assert_int_equal(valley.n_choosing, 2); /* of the four at even places */
+    assert_int_equal(valley.n_testing, 2);
+    loss[21 + 1] = NAN;
+    assert_int_equal(eng_valley_split(&curve, &valley, &err), ENG_OK);
+    assert_int_equal(valley.left.n, 2);
+    assert_int_equal(valley.n_testing, 1);
+    assert_false(valley.claimed);
+    loss[7] = loss[7 + 2] = NAN;
+    assert_int_equal(eng_valley_split(&curve, &valley, &err), ENG_UNSUPPORTED);
+}
+
+static void test_few_seeds_have_no_interval(void **state)
+{
+    (void)state;
+    static const double x[] = {0.4, 0.8, 1};
+    static const double loss[] = {3.1, 4.1, 5.1, 6.1, 3, 4, 5, 6, 3.1, 4.1, 5.1, 6.1};
+    double three[9];
+    EngArgmin got;
+    EngErr err = {0};
+    EngCurve curve = {3, 4, x, loss};
+    assert_int_equal(eng_argmin(&curve, 1, &got, &err), ENG_OK);
+    near(got.lo, 0.8, 0);
+    for (int i = 0; i < 9; i++) three[i] = loss[i / 3 * 4 + i % 3];
+    curve = (EngCurve){3, 3, x, three};
+    assert_int_equal(eng_argmin(&curve, 1, &got, &err), ENG_OK);
+    assert_int_equal(got.best, 1);
+    assert_true(isnan(got.lo) && isnan(got.hi));
+}
+
 /* Residuals of a 2 x 3 table with arm and seed effects taken out: all +-0.01. */
 static void test_spread(void **state)
 {
@@ -203,18 +251,84 @@ static void test_spread(void **state)
     near(got.hi, got.sigma * sqrt(2 / 0.0506356), 1e-5);
 }
 
+static EngClaimWord judge_alone(const double *values, int n, double published, double margin)
+{
+    EngPaired ours = eng_arm_mean(values, n);
+    return eng_claim_judge(eng_claim_p(&ours, published, margin));
+}
+
+/* scipy.stats: of four differences of mean .02 and deviation .004, t against 0 is 10, against .04
+ * -10, against .022 -1; one-sided p of |t| 10 and 1 at 3 degrees of freedom: .00106, .19550. */
 static void test_claims(void **state)
 {
     (void)state;
-    EngPaired seen = {.n = 4, .mean = 0.02, .lo = 0.01, .hi = 0.03};
-    assert_int_equal(eng_claim_judge(&seen, 0.01, 0.04), ENG_CLAIM_CONFIRMED);
-    assert_int_equal(eng_claim_judge(&seen, 0.01, -0.04), ENG_CLAIM_CONTRADICTED);
-    assert_int_equal(eng_claim_judge(&seen, 0.2, 0.02), ENG_CLAIM_NOT_DETECTABLE);
-    EngPaired none = {.n = 8, .mean = 0.0002, .lo = -0.001, .hi = 0.0014};
-    assert_int_equal(eng_claim_judge(&none, 0.7, 0.0046), ENG_CLAIM_CONTRADICTED);
-    assert_int_equal(eng_claim_judge(&none, 0.7, 0.0005), ENG_CLAIM_NOT_DETECTABLE);
-    EngPaired one = {.n = 1, .mean = 0.1, .lo = NAN, .hi = NAN};
-    assert_int_equal(eng_claim_judge(&one, NAN, 0.1), ENG_CLAIM_NOT_DETECTABLE);
+    const double d = 0.004 * sqrt(0.75);
+    const double seen[] = {0.02 - d, 0.02 + d, 0.02 - d, 0.02 + d};
+    EngPaired ours = eng_arm_mean(seen, 4);
+    near(ours.sd, 0.004, 1e-12);
+    EngClaimP p = eng_claim_p(&ours, 0.04, 0);
+    near(p.agrees, 2 * 0.00106, 1e-4);
+    near(p.disagrees, 0.00106, 1e-4);
+    near(eng_claim_p(&ours, 0.022, 0).disagrees, 0.19550, 1e-4);
+    near(eng_claim_p(&ours, -0.04, 0).agrees, 1, 0);
+    assert_int_equal(eng_claim_judge(p), ENG_CLAIM_CONFIRMED); /* smaller, but there */
+    assert_int_equal(judge_alone(seen, 4, -0.04, 0), ENG_CLAIM_CONTRADICTED);
+    const double none[] = {-0.001, 0.0014, 0.0008, -0.0004, 0.0002, 0.001, -0.0008, 0.0004};
+    assert_int_equal(judge_alone(none, 8, 0.0046, 0), ENG_CLAIM_CONTRADICTED);
+    assert_int_equal(judge_alone(none, 8, 0.0005, 0), ENG_CLAIM_NOT_DETECTABLE);
+    assert_true(isnan(eng_claim_p(&(EngPaired){.n = 1, .mean = 0.1}, 0.1, 0).agrees));
+    assert_int_equal(judge_alone(seen, 1, 0.1, 0), ENG_CLAIM_NOT_DETECTABLE);
+    /* Farther from the paper is never less contradicted. */
+    const double wrong[] = {-0.012, -0.002, -0.011, -0.001}; /* -.0065 (-.0156 to .0026) */
+    assert_int_equal(judge_alone(wrong, 4, 0.0046, 0), ENG_CLAIM_CONTRADICTED);
+}
+
+/* "Hardly an effect": within the margin confirms, beyond it contradicts, on either side. */
+static void test_claims_of_no_effect(void **state)
+{
+    (void)state;
+    const double none[] = {-0.001, 0.0014, 0.0008, -0.0004};
+    const double large[] = {0.05, 0.052, 0.049, 0.051}, fall[] = {-0.05, -0.052, -0.049, -0.051};
+    const double noisy[] = {-0.01, 0.02, 0.03, -0.02};
+    assert_int_equal(judge_alone(none, 4, 0.0005, 0.0046), ENG_CLAIM_CONFIRMED);
+    assert_int_equal(judge_alone(large, 4, 0.0005, 0.0046), ENG_CLAIM_CONTRADICTED);
+    assert_int_equal(judge_alone(fall, 4, 0.0005, 0.0046), ENG_CLAIM_CONTRADICTED);
+    assert_int_equal(judge_alone(noisy, 4, 0.0005, 0.0046), ENG_CLAIM_NOT_DETECTABLE);
+}
+
+/* Studies in which the paper is right twelve times: some claim is called contradicted in 5 %. */
+static void test_contradictions_keep_their_level(void **state)
+{
+    (void)state;
+    static const double truth[] = {.0139, .0138, .0284, .0125, .0117, .0025,
+                                   .0027, .0046, .0065, .0057, .0017, .0005};
+    static const double sigma[] = {0.0014, 0.0028, 0.0057};
+    enum { CLAIMS = sizeof truth / sizeof *truth };
+    EngRng rng;
+    eng_rng_seed(&rng, 7);
+    for (int at = 0; at < 6; at++) {
+        int seeds = at < 3 ? 4 : 8, studies = 0;
+        for (int i = 0; i < STUDIES; i++) {
+            EngClaimP p[CLAIMS];
+            double agrees[CLAIMS], disagrees[CLAIMS], values[8];
+            bool any = false;
+            for (int c = 0; c < CLAIMS; c++) {
+                for (int s = 0; s < seeds; s++)
+                    values[s] = truth[c] + sigma[at % 3] * eng_rng_normal(&rng);
+                EngPaired ours = eng_arm_mean(values, seeds);
+                p[c] = eng_claim_p(&ours, truth[c], c < 10 ? 0 : 0.0046);
+                agrees[c] = p[c].agrees;
+                disagrees[c] = p[c].disagrees;
+            }
+            assert_int_equal(eng_holm(agrees, CLAIMS, agrees, NULL), ENG_OK);
+            assert_int_equal(eng_holm(disagrees, CLAIMS, disagrees, NULL), ENG_OK);
+            for (int c = 0; c < CLAIMS; c++)
+                any |=
+                    eng_claim_judge((EngClaimP){agrees[c], disagrees[c]}) == ENG_CLAIM_CONTRADICTED;
+            studies += any;
+        }
+        if (studies > 0.058 * STUDIES) fail_msg("%d: %g", at, (double)studies / STUDIES);
+    }
 }
 
 int main(void)
@@ -228,7 +342,11 @@ int main(void)
         cmocka_unit_test(test_argmin),
         cmocka_unit_test(test_valley_at_an_end_is_none),
         cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_missing_seeds),
+        cmocka_unit_test(test_few_seeds_have_no_interval),
         cmocka_unit_test(test_claims),
+        cmocka_unit_test(test_claims_of_no_effect),
+        cmocka_unit_test(test_contradictions_keep_their_level),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

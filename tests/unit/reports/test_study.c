@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "bench/ablation/run.h"
 #include "bench/core/paired.h"
+#include "reports/printf.h"
 #include "reports/study.h"
 
 static sqlite3 *open_memory(void)
@@ -80,9 +81,17 @@ static void test_functions(void **state)
     near(ask(sql, "SELECT holm(n, p) ->> '$.b' FROM (SELECT 'a' n, .01 p UNION SELECT 'b', .02"
                   " UNION SELECT 'c', .5)"),
          0.04);
-    near(ask(sql, "SELECT claim(paired_test(v), .01, .2) = 'confirmed' FROM d"), 1);
-    near(ask(sql, "SELECT claim(paired_test(v), .01, -.2) = 'contradicted' FROM d"), 1);
-    near(ask(sql, "SELECT claim(paired_test(v), NULL, .2) LIKE 'not detectable%' FROM d"), 1);
+    EngClaimP p = eng_claim_p(&want, .2, 0);
+    near(ask(sql, "SELECT claim_p(paired_test(v), .2, 0) ->> '$.agrees' FROM d"), p.agrees);
+    near(ask(sql, "SELECT claim_p(paired_test(v), .2, 0) ->> '$.disagrees' FROM d"), p.disagrees);
+    assert_true(isnan(ask(sql, "SELECT claim_p(paired_test(v), .2, 0) ->> '$.agrees' FROM d"
+                               " WHERE v = .2")));
+    near(ask(sql, "SELECT claim(.01, 1) = 'confirmed' AND claim(.2, .01) = 'contradicted'"
+                  " AND claim(NULL, NULL) LIKE 'not detectable%'"),
+         1);
+    near(ask(sql, "SELECT interval(.1, -.2, .3) = '+0.1000 (-0.2000 to +0.3000)'"
+                  " AND interval(.1, NULL, NULL) = '+0.1000' AND interval(NULL, NULL, NULL) = ''"),
+         1);
     sqlite3_close(sql);
 }
 
@@ -117,6 +126,70 @@ static void test_runs(void **state)
     sqlite3_close(sql);
 }
 
+/* A number that is not there is no 0. */
+static void test_printf(void **state)
+{
+    (void)state;
+    sqlite3 *sql = open_memory();
+    EngErr err = {0};
+    near(ask(sql, "SELECT printf('%g', NULL) = '0'"), 1); /* what SQLite does */
+    if (eng_printf_register(sql, "memory", &err)) fail_msg("%s", err.text);
+    near(ask(sql, "SELECT printf('%g', NULL) IS NULL AND printf('%s %,d', 'a', NULL) IS NULL"
+                  " AND printf('%.*f', 2, NULL) IS NULL AND printf('%d') IS NULL"),
+         1);
+    near(ask(sql, "SELECT printf('%s|%5.1f %%|%+.4f', NULL, 2.25, 1) = '|  2.3 %|+1.0000'"
+                  " AND printf('%,d', 1234567) = '1,234,567' AND printf('100 %') = '100 %'"
+                  " AND printf('%.*f', 2, 1.5) = '1.50' AND printf(NULL) IS NULL"),
+         1);
+    near(ask(sql, "SELECT coalesce(printf('%g', NULL), 'frozen') = 'frozen'"), 1);
+    sqlite3_close(sql);
+}
+
+/* What is not pooled has different names; -1 and the number it stands for stay apart. */
+static void test_labels(void **state)
+{
+    (void)state;
+    sqlite3 *sql = open_memory();
+    EngErr err = {0};
+    if (eng_study_register(sql, "memory", &err)) fail_msg("%s", err.text);
+    static const struct {
+        const char *arm, *label;
+    } list[] = {{"{\"rung\":\"R0c\",\"budget\":20,\"text\":\"training\",\"streams\":-1,\"lr\":-1}",
+                 "R0c, 20 tokens per parameter"},
+                {"{\"rung\":\"tiny\",\"budget\":0.001,\"text\":\"synthetic\",\"streams\":4}",
+                 "tiny, synthetic text, 0.001 tokens per parameter, 4 streams"},
+                {"{\"lr\":0.008,\"bias_step\":-1}", "lr = 0.008"},
+                {"{\"engram_at\":\"0+2\",\"gate\":\"off\"}", "engram_at = 0+2, gate = off"},
+                {"{}", ""}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        char text[512];
+        snprintf(text, sizeof text, "SELECT arm_label('%s') = '%s'", list[i].arm, list[i].label);
+        if (ask(sql, text) != 1) fail_msg("%s", text);
+    }
+    sqlite3_close(sql);
+}
+
+/* The rung's bias step as -1 and as its number: one run, two arms. */
+static void test_spellings(void **state)
+{
+    (void)state;
+    sqlite3 *sql = open_memory();
+    EngErr err = {0};
+    run_sql(sql, "INSERT INTO points SELECT 'p' || value, 'c' || value, 'train', 'measured',"
+                 " json_object('model_seed', 1, 'bias_step', iif(value = 2, 0.01, -1), 'rho',"
+                 " value) FROM json_each('[1,2,3]');"
+                 "INSERT INTO block_points SELECT 'b', point_key, 'measured', NULL FROM points;"
+                 "INSERT INTO sample_values SELECT 'b', 'p' || p.value, m.value,"
+                 " iif(p.value = 3 AND m.value = 'cpu_s', 160.5, 160) FROM json_each('[1,2,3]') p,"
+                 " json_each('[\"loss\",\"cpu_s\",\"p_total\"]') m");
+    if (eng_study_register(sql, "memory", &err)) fail_msg("%s", err.text);
+    near(ask(sql, "SELECT count(*) FROM v_train"), 3);
+    near(ask(sql, "SELECT count(*) FROM v_train WHERE again"), 1);
+    near(ask(sql, "SELECT sum(again) FROM v_train WHERE point_key <> 'p2'"), 0);
+    near(ask(sql, "SELECT count(*) FROM v_train WHERE note = ''"), 3);
+    sqlite3_close(sql);
+}
+
 static void test_published(void **state)
 {
     (void)state;
@@ -148,9 +221,9 @@ static void test_published(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_functions),
-        cmocka_unit_test(test_runs),
-        cmocka_unit_test(test_published),
+        cmocka_unit_test(test_functions), cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_printf),    cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_spellings), cmocka_unit_test(test_published),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
