@@ -151,7 +151,7 @@ EngStatus eng_cuda_gather_roof(const EngGatherProblem *problem, const EngGatherA
                                EngCudaGrid grid, bool deep, EngCudaStream *stream, EngErr *err)
 {
     const EngTable *table = &problem->table;
-    bool int4 = table->format == ENG_ROW_INT4, groups = eng_row_has_groups(table->format);
+    bool is_int4 = table->format == ENG_ROW_INT4, groups = eng_row_has_groups(table->format);
     EngStatus status = eng_cuda_gather_roof_fits(problem, err);
     if (status || !problem->tokens) return status;
     RowsCut cut = cut_of(problem);
@@ -159,8 +159,8 @@ EngStatus eng_cuda_gather_roof(const EngGatherProblem *problem, const EngGatherA
     if ((uintptr_t)job.values % cut.bytes || (uintptr_t)job.out % cut.piece || !job.rows)
         return ENG_FAIL(err, ENG_UNSUPPORTED, "roof of the gather: buffers of odd alignment");
     job.loads = (uint32_t)cut.loads, job.stores = (uint32_t)cut.stores;
-    job.scale_step = int4 ? 2 : groups ? 1 : 0;
-    job.scale_loads = (uint32_t)((int4 ? 16 : ENG_SCALE_GROUP) / cut.bytes);
+    job.scale_step = is_int4 ? 2 : groups ? 1 : 0;
+    job.scale_loads = (uint32_t)((is_int4 ? 16 : ENG_SCALE_GROUP) / cut.bytes);
     job.row_tile = (uint32_t)grid.row_tile;
     unsigned tiles = (job.slots + job.row_tile - 1) / job.row_tile, blocks = tiles;
     if (grid.blocks > 0 && (unsigned)grid.blocks < tiles) blocks = (unsigned)grid.blocks;
