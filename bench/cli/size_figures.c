@@ -123,7 +123,8 @@ static EngStatus gather_points(const EngSize *s, const EngSizePath *path, EngSiz
             eng_size_number(p, "tokens", tokens);
             eng_size_number(p, "placement", layers[l]);
             eng_size_value(p, ENG_SIZE_STALL_US, stall * US);
-            eng_size_value(p, ENG_SIZE_SHARE, stall / plan.step);
+            eng_size_value(p, ENG_SIZE_STEP_US, plan.step * US);
+            eng_size_value(p, ENG_SIZE_SHARE, stall / (plan.step + stall));
             rests_on_path(p, path, NULL);
         }
     }
@@ -219,6 +220,15 @@ static bool most_of(const EngTier *tier, double *most)
     return f[ENG_TIER_LATENCY].origin && isfinite(*most);
 }
 
+static bool knee_measured(const EngTier *tier)
+{
+    const EngQuantity *f = tier->fields;
+    EngTierField most =
+        f[ENG_TIER_REQUEST_RATE].origin ? ENG_TIER_REQUEST_RATE : ENG_TIER_BANDWIDTH;
+    return f[ENG_TIER_LATENCY].origin == ENG_MEASURED && f[most].origin == ENG_MEASURED &&
+           f[ENG_TIER_KNEE_EXPONENT].origin == ENG_MEASURED;
+}
+
 static void knee_points(const EngSize *s, EngSizePoints *p)
 {
     for (int i = 0; i < s->machine.n_tiers; i++) {
@@ -234,7 +244,8 @@ static void knee_points(const EngSize *s, EngSizePoints *p)
             eng_size_number(p, "outstanding", n);
             eng_size_value(p, ENG_SIZE_RATE_PER_S, eng_knee_rate(n, latency, most, e));
             eng_size_value(p, ENG_SIZE_VALUE, ceil(enough));
-            eng_size_rests(p, "%s: latency %s, knee exponent %s", tier->name,
+            eng_size_rests(p, "%s%s: latency %s, knee exponent %s",
+                           knee_measured(tier) ? "" : "extrapolated: ", tier->name,
                            eng_origin_name(tier->fields[ENG_TIER_LATENCY].origin),
                            exponent->origin ? eng_origin_name(exponent->origin)
                                             : "unknown: hard minimum, optimistic near the knee");

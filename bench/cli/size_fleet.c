@@ -32,7 +32,8 @@ static EngStatus target_points(const EngSize *s, const EngSizePath *path, const 
     return status;
 }
 
-/* All kinds of traffic that have a rate, in these proportions, on hosts of one kind each. */
+/* All kinds of traffic that have a rate, in these proportions, on hosts of one kind each; with the
+ * step that is furthest from what was asked of it. */
 static EngStatus mixed_points(const EngSize *s, const EngSizePath *path, EngSizePoints *p,
                               EngErr *err)
 {
@@ -44,6 +45,7 @@ static EngStatus mixed_points(const EngSize *s, const EngSizePath *path, EngSize
     }
     for (double rate = 1e3; kinds > 1 && rate <= 1.1e7; rate *= sqrt(sqrt(10))) {
         int hosts = 0;
+        double step = NAN, slo = NAN;
         for (int t = 0; t < s->n_traffic; t++) {
             EngTraffic at = s->traffic[t];
             EngSizeResult r;
@@ -52,12 +54,18 @@ static EngStatus mixed_points(const EngSize *s, const EngSizePath *path, EngSize
             EngStatus status = eng_size_result(s, path, &at, &r, err);
             if (status) return status;
             hosts += r.fleet.hosts;
+            double took = r.step.step + r.step.added;
+            if (!at.slo || took / at.slo <= step / slo) continue;
+            step = took;
+            slo = at.slo;
         }
         eng_size_point(p, "hosts");
         eng_size_word(p, "path", path->name);
         eng_size_word(p, "traffic", "all together");
         eng_size_number(p, "target", rate);
         eng_size_value(p, ENG_SIZE_HOSTS, hosts);
+        eng_size_value(p, ENG_SIZE_STEP_US, step * US);
+        eng_size_value(p, ENG_SIZE_VALUE, slo * US);
         eng_size_rests(p, "%s; the rates of all traffic in proportion", path->basis);
     }
     return ENG_OK;
@@ -108,8 +116,8 @@ static EngStatus bill_points(const EngSize *s, const EngSizePath *path, const En
         eng_size_value(p, ENG_SIZE_VALUE, t->rate);
         eng_size_rests(p,
                        "prices of the machine files, as ranges with their dates; bought things "
-                       "over %g years",
-                       s->years);
+                       "over %g years; hosts: %s",
+                       s->years, path->basis);
     }
     return status;
 }
@@ -206,11 +214,12 @@ static EngStatus sensitivity_points(const EngSize *s, const EngSizePath *path, c
         if (!status) put_outcome(p, path, t, "layer time", factor, &o, &base);
         reuse.unique = fmin(1, t->unique * factor);
         if (!status) status = outcome_of(s, path, &reuse, &o, err);
-        if (!status) put_outcome(p, path, t, "rows left by reuse", factor, &o, &base);
+        if (!status) put_outcome(p, path, t, "rows left by reuse, up to all", factor, &o, &base);
         EngTraffic cached = *t;
         cached.hits = fmin(1, t->hits * factor);
         if (!status && t->hits > 0) status = outcome_of(s, path, &cached, &o, err);
-        if (!status && t->hits > 0) put_outcome(p, path, t, "hit rate", factor, &o, &base);
+        if (!status && t->hits > 0)
+            put_outcome(p, path, t, "hit rate, up to all", factor, &o, &base);
         if (!status) status = move_devices(s, path, t, factor, &o, err);
         if (!status) put_outcome(p, path, t, "price of devices", factor, &o, &base);
     }
@@ -254,7 +263,7 @@ EngStatus eng_size_fleet_points(const EngSize *s, EngSizePoints *p, EngErr *err)
             const EngTraffic *traffic = &s->traffic[t];
             if (s->ranks && s->host_devices) {
                 status = target_points(s, path, traffic, p, err);
-                if (!status) status = load_points(s, path, traffic, p, err);
+                if (!status && !t) status = load_points(s, path, traffic, p, err);
                 if (!status) status = bill_points(s, path, traffic, p, err);
             }
             if (!status && !t) status = sensitivity_points(s, path, traffic, p, err);

@@ -11,5 +11,5 @@ WITH t AS (SELECT point_key, kind, a ->> '$.path' AS path, a ->> '$.place' AS pl
 )
 SELECT point_key, path || ': ' || place AS bar, dense_rank() OVER (ORDER BY path, place) AS bar_no, path, place, part || CASE kind WHEN 'measured' THEN '' ELSE ' (' || kind || ')' END AS series, part_no,
     coalesce(sum(gb) OVER (PARTITION BY path, place ORDER BY part_no ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS from_gb,
-    sum(gb) OVER (PARTITION BY path, place ORDER BY part_no) AS to_gb, sum(gb) OVER (PARTITION BY path, place) AS all_gb, capacity_gb
+    sum(gb) OVER (PARTITION BY path, place ORDER BY part_no) AS to_gb, sum(gb) OVER (PARTITION BY path, place) AS all_gb, capacity_gb, part_no = max(part_no) OVER (PARTITION BY path, place) AS last
 FROM g ORDER BY part_no, bar_no;

@@ -11,7 +11,7 @@ unset key
 set multiplot layout 1,n title title_text font ',14' noenhanced margins 0.06,0.9,0.18,0.85 spacing 0.015
 set palette defined (0 '#f7f7f7', 0.001 '#fde0c5', 0.2 '#f59e53', 0.6 '#c8452a', 1 '#5b0f1a')
 set cbrange [0:1]
-set cblabel 'stall / step (no unit)'
+set cblabel 'wait / step (no unit)'
 set logscale x 2
 set format x '2^{%L}'
 set xtics 1, 16

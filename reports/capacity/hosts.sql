@@ -1,8 +1,12 @@
 -- title: F12. How many hosts?
 -- empty: this plan asks for no hosts: --ranks and --host-devices.
-WITH t AS (SELECT point_key, kind, a ->> '$.path' AS path, a ->> '$.traffic' AS traffic, a ->> '$.target' AS target, max(median) FILTER (WHERE metric = 'hosts') AS hosts, max(median) FILTER (WHERE metric = 'step_us') AS step_us, max(median) FILTER (WHERE metric = 'value') AS slo_us
-    FROM (SELECT point_key, kind, metric, median, axes_json AS a FROM v_summary WHERE run_id = :run AND experiment = 'size')
-    WHERE a ->> '$.what' = 'hosts' GROUP BY point_key
-)
-SELECT point_key, traffic || iif(slo_us IS NULL, '', printf(', mean step ≤ %g ms', slo_us / 1000)) AS panel, path || iif(step_us > slo_us, ', misses it', '') || CASE kind WHEN 'measured' THEN '' ELSE ' (' || kind || ')' END AS series, path, traffic, CAST(target AS REAL) AS target, hosts, step_us, slo_us FROM t
-ORDER BY panel, series, target;
+-- All together: a path misses when the step of one of its kinds does.
+WITH a AS (SELECT point_key, kind, metric, median, axes_json AS a FROM v_summary WHERE run_id = :run AND experiment = 'size'
+), t AS (SELECT point_key, kind, a ->> '$.path' AS path, a ->> '$.traffic' AS traffic, a ->> '$.target' AS target, max(median) FILTER (WHERE metric = 'hosts') AS hosts, max(median) FILTER (WHERE metric = 'step_us') AS step_us, max(median) FILTER (WHERE metric = 'value') AS slo_us
+    FROM a WHERE a ->> '$.what' = 'hosts' GROUP BY point_key
+), held AS (SELECT a ->> '$.path' AS path, sum(median) FILTER (WHERE metric = 'bytes') AS bytes, max(median) FILTER (WHERE metric = 'value') AS capacity FROM a WHERE a ->> '$.what' = 'ledger' GROUP BY 1, a ->> '$.place'
+), unfit AS (SELECT DISTINCT path FROM held WHERE capacity > 0 AND bytes > capacity)
+SELECT point_key, traffic || iif(slo_us IS NULL OR traffic = 'all together', '', printf(', mean step ≤ %g ms', slo_us / 1000)) AS panel,
+    path || iif(path IN unfit, ', does not fit', '') || CASE kind WHEN 'measured' THEN '' ELSE ' (' || kind || ')' END AS series, path, traffic, CAST(target AS REAL) AS target, hosts,
+    coalesce(step_us > slo_us, 0) AS misses, path IN unfit AS unfit, step_us, slo_us
+FROM t ORDER BY panel, series, target;

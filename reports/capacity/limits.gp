@@ -1,6 +1,8 @@
 # size: 1160 560
-stats data using (note(strcol('series'))) nooutput
 stats data using (column('y')) nooutput name 'Y'
+height = Y_max > 8 ? 130 + 24 * Y_max : 320
+load 'style.gp' # of a picture as tall as its lines need
+stats data using (note(strcol('series'))) nooutput
 labels = ''
 seen = ''
 tic(s, n) = strstrt(seen, '"' . s . '"') ? 0 : (seen = seen . '"' . s . '"', labels = labels . sprintf("%s'%s' %g", strlen(labels) ? ', ' : '', s, n), 0)

@@ -6,4 +6,4 @@ WITH t AS (SELECT point_key, kind, a ->> '$.path' AS path, a ->> '$.traffic' AS 
     WHERE a ->> '$.what' = 'load' GROUP BY point_key
 )
 SELECT point_key, tier || ' of ' || path || CASE kind WHEN 'measured' THEN '' ELSE ' (' || kind || ')' END AS series, tier, path, traffic, CAST(host_rate AS REAL) AS host_rate, gbps, rps / 1e6 AS m_per_s, units, has, 100 * units / has AS used_percent FROM t
-WHERE traffic = (SELECT min(traffic) FROM t) ORDER BY path, tier, CAST(host_rate AS REAL);
+ORDER BY path, tier, CAST(host_rate AS REAL);

@@ -9,7 +9,7 @@ unset key
 set ylabel 'rows read per layer (rows)'
 plot for [i=1:words(names)] data using (only('series', word(names, i), column('streams'))):(column('rows')) with linespoints linecolor rgb hue(i) linewidth 1.5 pointtype mark(word(names, i), i) notitle
 unset label 9
-set key outside right top
+set key at screen 0.735, screen 0.88 left top
 set ylabel 'bytes read per layer (MB)'
 plot for [i=1:words(names)] data using (only('series', word(names, i), column('streams'))):(column('mb')) with linespoints linecolor rgb hue(i) linewidth 1.5 pointtype mark(word(names, i), i) title word(names, i)
 unset multiplot

@@ -65,6 +65,28 @@ for words in 'own R, 20 tokens per parameter (imported): best at rho 40 %' 'Own 
     grep -qF "$words" own/index.html || fail "F19 does not say \"$words\""
 done
 grep -q ',rho,"*own R, 20 tokens per parameter (imported)"*,100.*,0\.2[34]' own/ablations.csv || fail "F19 has another curve: $(grep own own/ablations.csv)"
+# What a manager would trip over, by hand: through PCI Express a token is 24 rows of 3 x 128 B at 53.12 GB/s, so 600 us less 1.61
+# us are for 3449 tokens; 8192 take 1422.86 us, and wait for 822.86 of a step of 24 ms and that. Prefill's step of 800 ms misses; a host
+# has two replicas of 5333 tokens/s decoded, or 20480 prefilled: 94 and 25 hosts for a million, 9 and 23 for it in parts of 1 and 10.
+"$engram" size --model=v41-flash --machine=h200 --machine=epyc-9005 --path=dram,pcie --path=hbm --layers=40 --shards=1 --copies=1 --ranks=4 --host-devices=8 \
+    --unique=0.9 --hits=0 --traffic=prefill,tokens=16384,layer=20ms,rate=1M/s --traffic=decode,streams=128,layer=600us,rate=100k/s \
+    --assume=hbm.latency=600ns --assume=hbm.efficiency=50% --assume=pcie.latency=1.5us --assume=pcie.efficiency=83% --assume=dram.efficiency=50% \
+    --slo=decode=25ms,prefill=500ms --years=4 --db=marks.db >out.txt 2>err.txt || fail "a plan of two kinds: $(cat err.txt)"
+"$engram" report capacity --db=marks.db --out=marks >out.txt 2>err.txt || fail "its report: $(cat err.txt)"
+for words in 'hbm: device holds 288 GB of 141 GB, which does not fit' 'all together at 1,000,000 tokens/s: dram,pcie 32 (misses), hbm 32 (misses, does not fit)' \
+    'decode 128 at 1,000,000 tokens/s: dram,pcie 94, hbm 94 (does not fit)' 'through hbm: 0.1389 to 0.3889 USD, which does not fit' \
+    '(decode 128, layer 1, 600 µs), between the steps drawn, without cache or deduplication: dram,pcie (simulated) about 3449 tokens' \
+    'prefill 16384: one host at 100,000 tokens/s' 'given the layers of the first traffic, 800 ms a step'; do
+    grep -qF "$words" marks/index.html || fail "the page does not say \"$words\""
+done
+share() { # of the wait for rows at layer 1 in a step of 8192 tokens, layers of 600 us
+    sqlite3 page_share.db "SELECT printf('%.4f', median) FROM v_summary WHERE metric = 'share' AND axes_json ->> '$.what' = 'hidden'
+        AND axes_json ->> '$.path' = 'dram,pcie' AND axes_json ->> '$.placement' = 1 AND axes_json ->> '$.tokens' = 8192"
+}
+"$engram" size --model=v41-flash --machine=h200 --machine=epyc-9005 --path=dram,pcie --layers=40 --shards=1 --copies=1 --unique=1 --hits=0 \
+    --traffic=decode,streams=128,layer=600us --assume=pcie.latency=1.5us --assume=pcie.efficiency=83% --assume=dram.efficiency=50% \
+    --db=page_share.db >out.txt 2>err.txt || fail "a plan of one kind: $(cat err.txt)"
+[ "$(share)" = 0.0331 ] || fail "a wait is $(share) of its step, not 822.86 / 24822.86"
 for figure in page/*.dat; do
     csv=${figure%.dat}.csv
     [ "$(wc -l <"$figure")" -le "$(wc -l <"$csv")" ] || fail "$csv has fewer rows than its picture"
