@@ -343,6 +343,9 @@ EngStatus eng_machine_assume(EngMachineModel *machine, const char *text, EngErr 
         machine->n_tiers++;
         memcpy(tier->name, tier_name, sizeof tier->name);
     }
+    if (tier->fields[f].origin == ENG_ASSUMED)
+        return ENG_FAIL(err, ENG_USAGE, "assume \"%s\": %s.%s is assumed already", text, tier_name,
+                        field_name);
     tier->fields[f] = (EngQuantity){
         .value = value, .low = value, .high = value, .origin = ENG_ASSUMED, .source = "the plan"};
     Reader reader = {.machine = machine->name, .tier = tier->name, .err = err};

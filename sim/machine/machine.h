@@ -66,7 +66,8 @@ const char *const *eng_machine_names(void); /* NULL-terminated */
 /* Unknown: ENG_USAGE, naming the tiers there are. */
 EngStatus eng_machine_tier(const EngMachineModel *machine, const char *name, const EngTier **tier,
                            EngErr *err);
-/* Sets "tier.field=value unit" as assumed; a tier the machine lacks is added. ENG_USAGE. */
+/* Sets "tier.field=value unit" as assumed; a tier the machine lacks is added. ENG_USAGE, also for a
+ * value that was assumed before. */
 EngStatus eng_machine_assume(EngMachineModel *machine, const char *text, EngErr *err);
 
 static inline bool eng_tier_has(const EngTier *tier, EngTierField field)
