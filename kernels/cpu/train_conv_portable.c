@@ -1,7 +1,9 @@
 /* The short convolution over whole sequences (facts section 6 A) and its backward, in f32. Taps
- * that would reach before a sequence's start are left out. Both normalise all tokens first; the
- * backward then walks the tokens twice: once for the gradient of the sum before silu, once from
- * there to the values. Gradients of weights are summed by parts of the tokens.
+ * that would reach before a sequence's start are left out. The forward normalises all tokens first.
+ * The backward takes a block of channels through all tokens, so that what the taps read and write
+ * stays in the nearest cache: rows of the last tokens lie in two rings, one of normalised values
+ * and one of gradients of the sums before silu. A token's gradient waits until the last token that
+ * reads it is through. Only the norm couples blocks, by one sum per token and stream.
  */
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/train_conv.h"
@@ -12,18 +14,41 @@
 #include <omp.h>
 
 typedef struct State {
-    float *normalised; /* [tokens, width] */
+    float *normalised; /* [tokens, width]; forward only */
     float *rstd;       /* [tokens, streams] */
     float *taps;       /* [kernel, width]: the weights, tap-major */
-    int64_t *first;    /* [tokens]: start of the token's sequence */
-    int64_t *end;      /* [tokens]: and what follows it */
-    float *d_sum;      /* [tokens, width]: gradient of the sum before silu; backward only */
-    float *parts;      /* [parts, kernel + 1, width]: gradients of taps and norm; backward only */
+    int64_t *first;    /* [tokens]: start of the token's sequence; forward only */
+    /* Backward only. */
+    int64_t ring;  /* rows of a ring, a power of two */
+    float *rings;  /* [threads, 2, ring, BLOCK] */
+    float *shares; /* [tokens, blocks]: the block's part of the norm's sum */
+    float *d_sums; /* [kernel + 1, width]: gradients of taps and norm weights */
 } State;
+
+#define BLOCK 128 /* channels */
+#define AHEAD 4   /* tokens */
+#define LINE  16  /* values of a cache line */
+
+static int64_t blocks_of_stream(const EngTrainConvProblem *p)
+{
+    return (p->hidden + BLOCK - 1) / BLOCK;
+}
 
 static size_t width_of(const EngTrainConvProblem *p)
 {
     return (size_t)p->streams * (size_t)p->hidden;
+}
+
+/* How far back tap `tap` reads. */
+static int64_t reach(const EngTrainConvProblem *p, int tap)
+{
+    return (int64_t)(p->kernel - 1 - tap) * p->dilation;
+}
+
+/* How many tokens later the last one comes that reads a token, in a sequence of so many. */
+static int64_t lag_of(const EngTrainConvProblem *p, int64_t tokens)
+{
+    return reach(p, 0) < tokens ? reach(p, 0) : tokens - 1;
 }
 
 static void destroy(void *opaque)
@@ -34,9 +59,9 @@ static void destroy(void *opaque)
     eng_free(state->rstd);
     eng_free(state->taps);
     eng_free(state->first);
-    eng_free(state->end);
-    eng_free(state->d_sum);
-    eng_free(state->parts);
+    eng_free(state->rings);
+    eng_free(state->shares);
+    eng_free(state->d_sums);
     eng_free(state);
 }
 
@@ -44,22 +69,26 @@ static EngStatus create(const EngProblem *problem, void **out, EngErr *err)
 {
     const EngTrainConvProblem *p = &problem->u.train_conv;
     size_t tokens = (size_t)p->tokens, row = width_of(p) * sizeof(float);
-    size_t kernel = (size_t)p->kernel, parts = (size_t)eng_cpu_parts(p->tokens);
+    size_t kernel = (size_t)p->kernel;
+    size_t blocks = (size_t)(p->streams * blocks_of_stream(p));
     bool back = problem->op == ENG_OP_BACK_CONV;
     State *state = NULL;
     EngStatus status = eng_alloc_or((void **)&state, 1, sizeof *state, "convolution", err);
     *out = state;
     if (status) return status;
+    state->ring = 1;
+    while (state->ring <= lag_of(p, p->tokens)) state->ring *= 2;
+    size_t rings = back ? 2 * (size_t)state->ring * (size_t)problem->threads : 0;
     struct {
         void **at;
         size_t n, size;
-    } wanted[] = {{(void **)&state->normalised, tokens, row},
+    } wanted[] = {{(void **)&state->normalised, back ? 0 : tokens, row},
                   {(void **)&state->rstd, tokens, (size_t)p->streams * sizeof(float)},
                   {(void **)&state->taps, kernel, row},
-                  {(void **)&state->first, tokens, sizeof(int64_t)},
-                  {(void **)&state->end, tokens, sizeof(int64_t)},
-                  {(void **)&state->d_sum, back ? tokens : 0, row},
-                  {(void **)&state->parts, back ? parts * (kernel + 1) : 0, row}};
+                  {(void **)&state->first, back ? 0 : tokens, sizeof(int64_t)},
+                  {(void **)&state->rings, rings, BLOCK * sizeof(float)},
+                  {(void **)&state->shares, back ? tokens : 0, blocks * sizeof(float)},
+                  {(void **)&state->d_sums, back ? kernel + 1 : 0, row}};
     for (size_t i = 0; !status && i < sizeof wanted / sizeof *wanted; i++)
         status = eng_alloc_or(wanted[i].at, wanted[i].n, wanted[i].size, "convolution", err);
     if (!status) return ENG_OK;
@@ -196,22 +225,82 @@ ENG_CLONES static void back_norm(const Norm *norm)
         d_v[i] = d_out[i] + (rstd * (weight[i] * d_v[i]) - share * v[i]);
 }
 
+#define USUAL 4 /* taps, which are taken at once */
+
+/* A token's values to normalised ones (the row that the last tap reads), and on as sum_taps,
+ * back_silu and back_taps_of. */
+typedef struct Row {
+    const float *v, *norm_weight, *d_out;
+    float *normalised, *d_sum;
+    size_t n;
+    float rstd;
+} Row;
+
+ENG_CLONES static void back_usual(const Row *row, const Taps *taps, float *const d_taps[MAX_TAPS])
+{
+    const float *r0 = taps->rows[0], *r1 = taps->rows[1], *r2 = taps->rows[2];
+    const float *w0 = taps->weights[0], *w1 = taps->weights[1], *w2 = taps->weights[2];
+    const float *w3 = taps->weights[3], *v = row->v, *weight = row->norm_weight;
+    const float *d_out = row->d_out;
+    float *d0 = d_taps[0], *d1 = d_taps[1], *d2 = d_taps[2], *d3 = d_taps[3];
+    float *normalised = row->normalised, *d_sum = row->d_sum, rstd = row->rstd;
+#pragma omp simd
+    for (size_t i = 0; i < row->n; i++) {
+        float last = v[i] * rstd * weight[i];
+        float sum = r0[i] * w0[i] + r1[i] * w1[i] + r2[i] * w2[i] + last * w3[i];
+        float s = eng_cpu_sigmoid(sum), flow = d_out[i] * (s * (1.0f + sum * (1.0f - s)));
+        normalised[i] = last;
+        d_sum[i] = flow;
+        d0[i] += r0[i] * flow;
+        d1[i] += r1[i] * flow;
+        d2[i] += r2[i] * flow;
+        d3[i] += last * flow;
+    }
+}
+
+/* From the taps that read a token: out = sum of rows * weights, d_weight += out * v * rstd, and the
+ * sum of out * weight * v. */
+typedef struct Back {
+    const float *v, *norm_weight;
+    float *out, *d_weight;
+    size_t n;
+    float rstd;
+} Back;
+
+ENG_CLONES static void sum_usual(const Taps *taps, const Back *back, float *share)
+{
+    const float *const *rows = taps->rows, *const *weights = taps->weights;
+    EngLanesF32 lanes = {0};
+    float rest = 0;
+    size_t c = 0;
+    for (; c + ENG_LANES <= back->n; c += ENG_LANES) {
+        EngLanesF32 v = *(const EngLanesF32 *)(back->v + c), sum = {0};
+#pragma GCC unroll 4
+        for (int tap = 0; tap < USUAL; tap++)
+            sum += *(const EngLanesF32 *)(rows[tap] + c) * *(const EngLanesF32 *)(weights[tap] + c);
+        *(EngLanesF32 *)(back->out + c) = sum;
+        *(EngLanesF32 *)(back->d_weight + c) += sum * v * back->rstd;
+        lanes += sum * *(const EngLanesF32 *)(back->norm_weight + c) * v;
+    }
+    for (; c < back->n; c++) {
+        float sum = 0;
+        for (int tap = 0; tap < USUAL; tap++) sum += rows[tap][c] * weights[tap][c];
+        back->out[c] = sum;
+        back->d_weight[c] += sum * back->v[c] * back->rstd;
+        rest += sum * back->norm_weight[c] * back->v[c];
+    }
+    *share = eng_lanes_sum(&lanes) + rest;
+}
+
 /* ---- steps ------------------------------------------------------------------------------------
  */
 
 static void find_sequences(const EngTrainConvProblem *p, const int64_t *starts, int64_t n_seqs,
                            State *state)
 {
-    const int64_t whole[] = {0, p->tokens};
-    if (!starts) {
-        starts = whole;
-        n_seqs = 1;
-    }
-    for (int64_t s = 0; s < n_seqs; s++)
-        for (int64_t t = starts[s]; t < starts[s + 1]; t++) {
-            state->first[t] = starts[s];
-            state->end[t] = starts[s + 1];
-        }
+    if (!starts) memset(state->first, 0, (size_t)p->tokens * sizeof *state->first);
+    for (int64_t s = 0; starts && s < n_seqs; s++)
+        for (int64_t t = starts[s]; t < starts[s + 1]; t++) state->first[t] = starts[s];
 }
 
 static void order_taps(const EngTrainConvProblem *p, const float *weight, float *taps)
@@ -221,30 +310,30 @@ static void order_taps(const EngTrainConvProblem *p, const float *weight, float 
         for (size_t c = 0; c < width; c++) taps[tap * width + c] = weight[c * kernel + tap];
 }
 
+static void find_norms(const EngTrainConvProblem *p, const float *value, int64_t t, State *state)
+{
+    size_t hidden = (size_t)p->hidden, streams = (size_t)p->streams;
+    for (size_t at = (size_t)t * streams; at < ((size_t)t + 1) * streams; at++) {
+        float squares;
+        sum_of_squares(value + at * hidden, hidden, &squares);
+        state->rstd[at] = 1.0f / sqrtf(squares / (float)p->hidden + p->eps);
+    }
+}
+
 static void normalise_token(const EngTrainConvProblem *p, const float *value,
                             const float *norm_weight, int64_t t, State *state)
 {
     size_t hidden = (size_t)p->hidden, streams = (size_t)p->streams;
+    find_norms(p, value, t, state);
     for (size_t s = 0; s < streams; s++) {
         size_t at = ((size_t)t * streams + s) * hidden;
-        float squares;
-        sum_of_squares(value + at, hidden, &squares);
-        float rstd = 1.0f / sqrtf(squares / (float)p->hidden + p->eps);
-        state->rstd[(size_t)t * streams + s] = rstd;
-        scale_by(value + at, norm_weight + s * hidden, hidden, rstd, state->normalised + at);
+        scale_by(value + at, norm_weight + s * hidden, hidden, state->rstd[(size_t)t * streams + s],
+                 state->normalised + at);
     }
 }
 
-/* How far back tap `tap` reads. */
-static int64_t reach(const EngTrainConvProblem *p, int tap)
-{
-    return (int64_t)(p->kernel - 1 - tap) * p->dilation;
-}
-
-/* What token t reads within its sequence; parts: where each tap's weights' gradients go, or NULL.
- */
-static void read_taps(const EngTrainConvProblem *p, const State *state, int64_t t, Taps *taps,
-                      float *part, float *d_taps[MAX_TAPS])
+/* What token t reads within its sequence. */
+static void read_taps(const EngTrainConvProblem *p, const State *state, int64_t t, Taps *taps)
 {
     size_t width = width_of(p);
     taps->n = 0;
@@ -252,9 +341,7 @@ static void read_taps(const EngTrainConvProblem *p, const State *state, int64_t 
         int64_t source = t - reach(p, tap);
         if (source < state->first[t]) continue;
         taps->rows[taps->n] = state->normalised + (size_t)source * width;
-        taps->weights[taps->n] = state->taps + (size_t)tap * width;
-        if (part) d_taps[taps->n] = part + (size_t)tap * width;
-        taps->n++;
+        taps->weights[taps->n++] = state->taps + (size_t)tap * width;
     }
 }
 
@@ -277,7 +364,7 @@ static EngStatus run_forward(void *opaque, const EngProblem *problem, const EngA
 #pragma omp for schedule(static)
         for (int64_t t = 0; t < p->tokens; t++) {
             Taps taps;
-            read_taps(p, state, t, &taps, NULL, NULL);
+            read_taps(p, state, t, &taps);
             sum_taps(&taps, width, a->out + (size_t)t * width);
             add_silu(a->value + (size_t)t * width, width, a->out + (size_t)t * width);
         }
@@ -288,44 +375,140 @@ static EngStatus run_forward(void *opaque, const EngProblem *problem, const EngA
 /* ---- backward ---------------------------------------------------------------------------------
  */
 
-/* Gradients of the sums before silu, and of the taps into the part's buffer. */
-static void back_taps(const EngTrainConvProblem *p, const State *state, const float *d_out,
-                      int64_t t, float *part)
+/* Channels first .. first + n of stream `stream`, on their way through the tokens. */
+typedef struct Block {
+    const EngTrainConvProblem *p;
+    const State *state;
+    const EngBackConvArgs *a;
+    size_t first, n, stream;
+    int64_t index;
+    float *normalised, *d_sums; /* rings [ring, BLOCK] */
+} Block;
+
+static float *ring_row(const Block *b, float *ring, int64_t t)
 {
-    size_t width = width_of(p);
-    float *d_taps[MAX_TAPS], *d_sum = state->d_sum + (size_t)t * width;
-    Taps taps;
-    read_taps(p, state, t, &taps, part, d_taps);
-    sum_taps(&taps, width, d_sum);
-    back_silu(d_out + (size_t)t * width, width, d_sum);
-    back_taps_of(&taps, d_sum, width, d_taps);
+    return ring + (size_t)(t & (b->state->ring - 1)) * BLOCK;
 }
 
-/* From the sums of the tokens that read token t to its values. */
-static void back_values(const EngTrainConvProblem *p, const State *state, const EngBackConvArgs *a,
-                        int64_t t, float *part)
+static float rstd_of(const Block *b, int64_t t)
 {
-    size_t width = width_of(p), hidden = (size_t)p->hidden, streams = (size_t)p->streams;
-    float *d_value = a->d_value + (size_t)t * width;
+    return b->state->rstd[t * b->p->streams + (int64_t)b->stream];
+}
+
+/* Rows of a block are too far apart for what the processor foresees by itself. */
+static void fetch_ahead(const Block *b, size_t at)
+{
+    for (size_t c = 0; c < b->n; c += LINE) {
+        __builtin_prefetch(b->a->value + at + c);
+        __builtin_prefetch(b->a->d_out + at + c);
+        __builtin_prefetch(b->a->d_value + at + c, 1);
+    }
+}
+
+/* Token t, of a sequence from `start` on: the gradient of its sum before silu, and of the taps. */
+static void back_taps(const Block *b, int64_t start, int64_t t)
+{
+    const EngBackConvArgs *a = b->a;
+    size_t width = width_of(b->p), at = (size_t)t * width + b->first;
+    float *d_taps[MAX_TAPS];
+    Taps taps;
+    taps.n = 0;
+    Row row = {.v = a->value + at,
+               .norm_weight = a->norm_weight + b->first,
+               .d_out = a->d_out + at,
+               .normalised = ring_row(b, b->normalised, t),
+               .d_sum = ring_row(b, b->d_sums, t),
+               .n = b->n,
+               .rstd = rstd_of(b, t)};
+    if (t + AHEAD < b->p->tokens) fetch_ahead(b, at + AHEAD * width);
+    for (int tap = 0; tap < b->p->kernel; tap++) {
+        int64_t source = t - reach(b->p, tap);
+        size_t weights = (size_t)tap * width + b->first;
+        if (source < start) continue;
+        taps.rows[taps.n] = ring_row(b, b->normalised, source);
+        taps.weights[taps.n] = b->state->taps + weights;
+        d_taps[taps.n++] = b->state->d_sums + weights;
+    }
+    if (taps.n == USUAL) {
+        back_usual(&row, &taps, d_taps);
+        return;
+    }
+    scale_by(row.v, row.norm_weight, row.n, row.rstd, row.normalised);
+    sum_taps(&taps, row.n, row.d_sum);
+    back_silu(row.d_out, row.n, row.d_sum);
+    back_taps_of(&taps, row.d_sum, row.n, d_taps);
+}
+
+/* From the sums of the tokens that read token t, before `end`, to its normalised values, and what
+ * they add to the norm's sums. */
+static void back_values(const Block *b, int64_t end, int64_t t)
+{
+    const EngBackConvArgs *a = b->a;
+    size_t width = width_of(b->p), at = (size_t)t * width + b->first;
+    int64_t blocks = b->p->streams * blocks_of_stream(b->p);
+    float *share = &b->state->shares[t * blocks + b->index];
+    Back back = {.v = a->value + at,
+                 .norm_weight = a->norm_weight + b->first,
+                 .out = a->d_value + at,
+                 .d_weight = b->state->d_sums + (size_t)b->p->kernel * width + b->first,
+                 .n = b->n,
+                 .rstd = rstd_of(b, t)};
     Taps readers;
     readers.n = 0;
-    for (int tap = p->kernel - 1; tap >= 0; tap--) {
-        int64_t reader = t + reach(p, tap);
-        if (reader >= state->end[t]) continue;
-        readers.rows[readers.n] = state->d_sum + (size_t)reader * width;
-        readers.weights[readers.n++] = state->taps + (size_t)tap * width;
+    for (int tap = b->p->kernel - 1; tap >= 0; tap--) {
+        int64_t reader = t + reach(b->p, tap);
+        if (reader >= end) continue;
+        readers.rows[readers.n] = ring_row(b, b->d_sums, reader);
+        readers.weights[readers.n++] = b->state->taps + (size_t)tap * width + b->first;
     }
-    sum_taps(&readers, width, d_value);
-    for (size_t s = 0; s < streams; s++) {
-        size_t c = s * hidden, at = (size_t)t * width + c;
-        float rstd = state->rstd[(size_t)t * streams + s], sum;
-        add_scaled_products(d_value + c, a->value + at, rstd, hidden,
-                            part + (size_t)p->kernel * width + c);
-        sum_of_three(d_value + c, a->norm_weight + c, a->value + at, hidden, &sum);
+    if (readers.n == USUAL) {
+        sum_usual(&readers, &back, share);
+        return;
+    }
+    sum_taps(&readers, back.n, back.out);
+    add_scaled_products(back.out, back.v, back.rstd, back.n, back.d_weight);
+    sum_of_three(back.out, back.norm_weight, back.v, back.n, share);
+}
+
+static void back_block(const EngTrainConvProblem *p, State *state, const EngBackConvArgs *a,
+                       int64_t index)
+{
+    const int64_t whole[] = {0, p->tokens}, *starts = a->starts ? a->starts : whole;
+    int64_t n_seqs = a->starts ? a->n_seqs : 1, inside = index % blocks_of_stream(p) * BLOCK;
+    float *rings = state->rings + (size_t)(omp_get_thread_num() * 2 * state->ring) * BLOCK;
+    Block b = {.p = p,
+               .state = state,
+               .a = a,
+               .stream = (size_t)(index / blocks_of_stream(p)),
+               .index = index,
+               .normalised = rings,
+               .d_sums = rings + (size_t)state->ring * BLOCK};
+    b.first = b.stream * (size_t)p->hidden + (size_t)inside;
+    b.n = p->hidden - inside < BLOCK ? (size_t)(p->hidden - inside) : BLOCK;
+    for (int64_t s = 0; s < n_seqs; s++) {
+        int64_t start = starts[s], end = starts[s + 1], lag = lag_of(p, end - start);
+        for (int64_t t = start; t < end + lag; t++) {
+            if (t < end) back_taps(&b, start, t);
+            if (t - lag >= start) back_values(&b, end, t - lag);
+        }
+    }
+}
+
+/* A token through its norms: d_value holds the gradient of the normalised values. */
+static void back_norms(const EngTrainConvProblem *p, const State *state, const EngBackConvArgs *a,
+                       int64_t t)
+{
+    size_t width = width_of(p), hidden = (size_t)p->hidden;
+    int64_t per_stream = blocks_of_stream(p);
+    for (int64_t s = 0; s < p->streams; s++) {
+        size_t c = (size_t)s * hidden, at = (size_t)t * width + c;
+        float rstd = state->rstd[t * p->streams + s], sum = 0;
+        for (int64_t block = 0; block < per_stream; block++)
+            sum += state->shares[(t * p->streams + s) * per_stream + block];
         Norm norm = {.v = a->value + at,
                      .weight = a->norm_weight + c,
                      .d_out = a->d_out + at,
-                     .d_v = d_value + c,
+                     .d_v = a->d_value + at,
                      .n = hidden,
                      .rstd = rstd,
                      .share = rstd * rstd * rstd / (float)p->hidden * sum};
@@ -333,26 +516,15 @@ static void back_values(const EngTrainConvProblem *p, const State *state, const 
     }
 }
 
-ENG_CLONES static void add_row(const float *restrict from, size_t n, float *restrict sum)
+static void add_gradients(const EngTrainConvProblem *p, const State *state,
+                          const EngBackConvArgs *a)
 {
-    for (size_t i = 0; i < n; i++) sum[i] += from[i];
-}
-
-/* Buffers of all parts, in order, into the gradients of taps and norm. */
-static void add_parts(const EngTrainConvProblem *p, const State *state, const EngBackConvArgs *a,
-                      size_t from, size_t to)
-{
-    size_t width = width_of(p), kernel = (size_t)p->kernel, rows = kernel + 1;
-    size_t parts = (size_t)eng_cpu_parts(p->tokens);
-    float *sums = state->parts;
-    for (size_t part = 1; part < parts; part++)
-        for (size_t row = 0; row < rows; row++)
-            add_row(sums + (part * rows + row) * width + from, to - from,
-                    sums + row * width + from);
-    for (size_t c = from; c < to; c++)
+    size_t width = width_of(p), kernel = (size_t)p->kernel;
+    for (size_t c = 0; c < width; c++) {
         for (size_t tap = 0; tap < kernel; tap++)
-            a->d_conv_weight[c * kernel + tap] += sums[tap * width + c];
-    add_row(sums + kernel * width + from, to - from, a->d_norm_weight + from);
+            a->d_conv_weight[c * kernel + tap] += state->d_sums[tap * width + c];
+        a->d_norm_weight[c] += state->d_sums[kernel * width + c];
+    }
 }
 
 static EngStatus run_backward(void *opaque, const EngProblem *problem, const EngArgs *args,
@@ -361,33 +533,21 @@ static EngStatus run_backward(void *opaque, const EngProblem *problem, const Eng
     const EngTrainConvProblem *p = &problem->u.train_conv;
     const EngBackConvArgs *a = &args->u.back_conv;
     State *state = opaque;
-    size_t width = width_of(p), part_values = ((size_t)p->kernel + 1) * width;
-    int threads = problem->threads, parts = eng_cpu_parts(p->tokens);
+    int64_t blocks = p->streams * blocks_of_stream(p);
+    int threads = problem->threads;
     (void)err;
-    find_sequences(p, a->starts, a->n_seqs, state);
     order_taps(p, a->conv_weight, state->taps);
+    memset(state->d_sums, 0, ((size_t)p->kernel + 1) * width_of(p) * sizeof *state->d_sums);
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
-        int64_t from, to;
 #pragma omp for schedule(static)
-        for (int64_t t = 0; t < p->tokens; t++)
-            normalise_token(p, a->value, a->norm_weight, t, state);
+        for (int64_t t = 0; t < p->tokens; t++) find_norms(p, a->value, t, state);
 #pragma omp for schedule(static)
-        for (int part = 0; part < parts; part++) {
-            float *sums = state->parts + (size_t)part * part_values;
-            memset(sums, 0, part_values * sizeof *sums);
-            eng_cpu_share(p->tokens, parts, part, &from, &to);
-            for (int64_t t = from; t < to; t++) back_taps(p, state, a->d_out, t, sums);
-        }
+        for (int64_t block = 0; block < blocks; block++) back_block(p, state, a, block);
 #pragma omp for schedule(static)
-        for (int part = 0; part < parts; part++) {
-            eng_cpu_share(p->tokens, parts, part, &from, &to);
-            for (int64_t t = from; t < to; t++)
-                back_values(p, state, a, t, state->parts + (size_t)part * part_values);
-        }
-        eng_cpu_share((int64_t)width, omp_get_num_threads(), omp_get_thread_num(), &from, &to);
-        add_parts(p, state, a, (size_t)from, (size_t)to);
+        for (int64_t t = 0; t < p->tokens; t++) back_norms(p, state, a, t);
     }
+    add_gradients(p, state, a);
     return ENG_OK;
 }
 
@@ -432,7 +592,7 @@ const EngKernel eng_cpu_back_conv_portable = {
     .name = "portable",
     .backend = ENG_CPU,
     .checked = true,
-    .summary = "normalise, back through silu and taps, back through the norm, f32",
+    .summary = "blocks of channels back through silu and taps, then back through the norm, f32",
     .supports = supports,
     .cost = cost_backward,
     .create = create,

@@ -215,6 +215,10 @@ static void test_shapes(void **state)
     check((EngTrainConvProblem){37, 1, 17, 3, 2, 1e-5f}, starts, 5, 3);
     check((EngTrainConvProblem){37, 3, 5, 1, 1, 1e-5f}, starts, 5, 2);
     check((EngTrainConvProblem){12, 4, 64, 2, 9, 1e-5f}, NULL, 0, 2);
+    /* Several blocks of channels, the last one odd; taps that reach beyond the sequence. */
+    check((EngTrainConvProblem){37, 2, 301, 4, 3, 1e-5f}, starts, 5, 3);
+    check((EngTrainConvProblem){20, 1, 150, 4, 50, 1e-5f}, NULL, 0, 1);
+    check((EngTrainConvProblem){70, 1, 131, 5, 2, 1e-5f}, NULL, 0, 2);
 }
 
 /* A sequence gives the same bits alone and packed behind another. */
