@@ -40,6 +40,20 @@ expect 6 'cut.csv:[0-9]*: ' '--validate --fit=cut.csv'
 sed '2d' "$recording" >undated.csv
 expect 6 'no date' '--validate --fit=undated.csv'
 expect 1 'did you mean' '--validat'
+# What cannot be written is told before anything is measured.
+touch blocked
+expect_after_plan() # the estimate comes first
+{
+    "$engram" calibrate $3 --db=none.db >out.txt 2>err.txt
+    code=$?
+    [ $code = "$1" ] || fail "calibrate $3: exit $code, not $1"
+    tail -1 err.txt | grep -q -- "$2" || fail "calibrate $3: $(cat err.txt), not \"$2\""
+    [ -e none.db ] && fail "calibrate $3: measured something"
+}
+expect_after_plan 7 'out: blocked' '--out=blocked/m.json'
+expect_after_plan 7 'record: blocked' '--out=m.json --validate --record=blocked/r.csv'
+expect_after_plan 1 'out: names no file' '--out='
+ls m.json* 2>/dev/null && fail "a file was left"
 
 # A plan says where it goes beyond what a machine file was measured with.
 measured='"kind": "measured", "date": "2026-11-30", "source": "a point of a test"'
