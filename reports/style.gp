@@ -15,7 +15,7 @@ set datafile separator "\t"
 set datafile missing NaN
 
 set title title_text font ',14' noenhanced
-set label 9 footer at screen 0.99, screen 0.018 right font ',9' textcolor rgb '#666666' noenhanced
+set label 9 footer at screen 0.99, screen 9.0 / height right font ',9' textcolor rgb '#666666' noenhanced
 set bmargin 5
 set border 3 linecolor rgb '#333333'
 set tics nomirror out scale 0.6

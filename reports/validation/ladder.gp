@@ -12,7 +12,7 @@ set xrange [lo:hi]
 set yrange [lo:hi]
 set xlabel 'measured (ns)'
 set ylabel 'predicted (ns)'
-set key outside right top
+set key inside right bottom
 plot [lo:hi] x with lines linecolor rgb '#555555' linewidth 1 notitle, \
     x * 1.1 with lines dashtype 3 linecolor rgb '#999999' notitle, x / 1.1 with lines dashtype 3 linecolor rgb '#999999' notitle, \
     x * 1.25 with lines dashtype 3 linecolor rgb '#cccccc' notitle, x / 1.25 with lines dashtype 3 linecolor rgb '#cccccc' notitle, \
