@@ -20,8 +20,11 @@ static EngStatus run(EngCli *cli, EngErr *err)
     /* Nothing is measured here that a machine may not be able to do: what a plan lacks, or asks too
      * much of, is the command's. */
     if (status == ENG_UNSUPPORTED) status = err->status = ENG_USAGE;
-    for (int i = 0; i < size.n_corpora && !status; i++)
-        status = eng_size_counts_keep(size.corpora[i].counts, err);
+    /* What was counted for minutes is kept, also when a database could not take the plan. */
+    for (int i = 0; i < size.n_corpora && status != ENG_USAGE; i++) {
+        EngStatus kept = eng_size_counts_keep(size.corpora[i].counts, status ? NULL : err);
+        if (!status) status = kept;
+    }
     if (!status) fputs(out.text, stdout);
     eng_str_free(&out);
     eng_size_free(&size);

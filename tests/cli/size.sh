@@ -341,6 +341,10 @@ query() { sqlite3 plan.db "$1"; }
 [ "$(query "SELECT count(DISTINCT a.value) > 10 FROM axis_values a WHERE a.axis = 'what'")" = 1 ] || fail "few figures"
 [ "$(query "SELECT count(*) FROM points WHERE kind = 'published' AND provenance NOT LIKE 'arXiv%' AND provenance NOT LIKE 'InferenceX%'")" = 0 ] ||
     fail "a published point without a source"
+ENG_DB_MAX_PAGES=20 "$engram" size $tiny $tiny_same --db=small.db >out.txt 2>err.txt
+[ $? = 7 ] || fail "a full disk: exit is not 7: $(cat err.txt)"
+"$engram" size $tiny $tiny_same --db=corpus.db >out.txt 2>err.txt
+grep -q 'same: [1-9][0-9] were kept, .*; 0 counted now' err.txt || fail "counts are lost with the database: $(cat err.txt)"
 ENG_DB_MAX_PAGES=60 "$engram" size $host $assume --db=full.db >out.txt 2>err.txt
 [ $? = 7 ] || fail "a full disk: exit is not 7: $(cat err.txt)"
 [ "$(sqlite3 full.db "SELECT count(*) FROM points" 2>/dev/null || echo 0)" = 0 ] || fail "half a plan was stored"
