@@ -36,6 +36,22 @@ static void test_empty_window(void **unused)
     clean("window");
 }
 
+/* The empty kernel's time, whose events are gone also where the second cannot be made. */
+static void test_floor(void **unused)
+{
+    double ns = 7;
+    (void)unused;
+    fresh_device(0, 0, 1);
+    ok(eng_cuda_floor_ns(&ns, &g_err));
+    assert_true(ns >= 2000); /* simt::kernel_ns */
+    for (long nth = 1; nth <= 2; nth++) {
+        simt_fail_allocation(nth);
+        assert_int_equal(eng_cuda_floor_ns(&ns, &g_err), ENG_NO_MEMORY);
+        assert_true(ns == 0);
+    }
+    clean("floor");
+}
+
 /* ---- graphs ---- */
 
 typedef struct Windows {
@@ -341,10 +357,10 @@ static void test_phases(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_empty_window), cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_runs_rotate),  cmocka_unit_test(test_places),
-        cmocka_unit_test(test_strided_rows), cmocka_unit_test(test_sets),
-        cmocka_unit_test(test_phases),
+        cmocka_unit_test(test_empty_window), cmocka_unit_test(test_floor),
+        cmocka_unit_test(test_windows),      cmocka_unit_test(test_runs_rotate),
+        cmocka_unit_test(test_places),       cmocka_unit_test(test_strided_rows),
+        cmocka_unit_test(test_sets),         cmocka_unit_test(test_phases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
