@@ -1,6 +1,5 @@
 /* The decoder of CUPTI's buffers on buffers built by hand: every field lands in its column, and
- * every record that makes no row is counted under its cause. Where a libcupti lies on the machine,
- * its own iterator says the same as ours. */
+ * every record that makes no row is counted under its cause. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -573,78 +572,6 @@ static void test_no_memory(void **state)
     }
 }
 
-/* ---- against the library itself --------------------------------------------------------------*/
-
-static bool have_library(EngCuptiApi *api)
-{
-    EngErr err = {0};
-    if (!eng_cupti_load(NULL, api, &err)) return true;
-    print_message("no libcupti to compare with: %s\n", err.text);
-    return false;
-}
-
-static void test_sizes_of_library(void **state)
-{
-    (void)state;
-    EngCuptiApi api;
-    if (!have_library(&api)) skip();
-    if (api.version != CUPTI_API_VERSION) skip(); /* a newer one may append fields */
-    static uint64_t bytes[512];
-    for (uint32_t kind = 1; kind < 64; kind++) {
-        CUpti_Activity *record = NULL;
-        for (int i = 0; i < 512; i++) bytes[i] = CUPTI_ACTIVITY_KIND_RUNTIME;
-        bytes[0] = kind;
-        CUptiResult result = api.ActivityGetNextRecord((uint8_t *)bytes, sizeof bytes, &record);
-        if (result) {
-            assert_int_equal(eng_cupti_record_bytes(kind), 0);
-            continue;
-        }
-        assert_int_equal(api.ActivityGetNextRecord((uint8_t *)bytes, sizeof bytes, &record),
-                         CUPTI_SUCCESS);
-        size_t size = (size_t)((uint8_t *)record - (uint8_t *)bytes);
-        if (eng_cupti_record_bytes(kind))
-            assert_int_equal(eng_cupti_record_bytes(kind), size);
-        else
-            print_message("kind %u of %zu bytes is in the library alone\n", kind, size);
-    }
-}
-
-static void test_walks_like_library(void **state)
-{
-    (void)state;
-    EngCuptiApi api;
-    if (!have_library(&api)) skip();
-    if (api.version != CUPTI_API_VERSION) skip();
-    EngRng rng;
-    eng_rng_seed(&rng, 9);
-    int ends[4] = {0};
-    for (int round = 0; round < 500; round++) {
-        Buffer buffer = {.n = 0};
-        int n = (int)eng_rng_below(&rng, 60);
-        for (int i = 0; i < n; i++) {
-            uint32_t kind = (uint32_t)eng_rng_below(&rng, 60);
-            if (eng_rng_below(&rng, 20) && !eng_cupti_record_bytes(kind)) kind = 10;
-            memcpy(buffer.bytes + buffer.n, &kind, sizeof kind);
-            buffer.n += eng_cupti_record_bytes(kind) ? eng_cupti_record_bytes(kind) : 24;
-        }
-        if (buffer.n && round % 2) buffer.n -= eng_rng_below(&rng, 200) % buffer.n;
-        EngCuptiWalk ours, theirs;
-        eng_cupti_walk_start(&ours, buffer.bytes, buffer.n, NULL, 0);
-        eng_cupti_walk_start(&theirs, buffer.bytes, buffer.n, api.ActivityGetNextRecord,
-                             api.version);
-        CUpti_Activity *a, *b;
-        do {
-            a = eng_cupti_walk_next(&ours);
-            b = eng_cupti_walk_next(&theirs);
-            assert_ptr_equal(a, b);
-        } while (a);
-        assert_int_equal(ours.left_bytes, theirs.left_bytes);
-        assert_int_equal(ours.end == ENG_CUPTI_END_WHOLE, theirs.end == ENG_CUPTI_END_WHOLE);
-        ends[ours.end]++;
-    }
-    for (int i = 0; i < 4; i++) assert_true(ends[i] > 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -659,8 +586,6 @@ int main(void)
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_random_bytes),
         cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_sizes_of_library),
-        cmocka_unit_test(test_walks_like_library),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
