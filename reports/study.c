@@ -369,7 +369,7 @@ static void add_table(EngStr *sql)
     for (int i = 0; i < ENG_ARM_AXES; i++)
         if (!eng_arm_is_training(eng_arm_axes[i].name))
             eng_str_printf(sql, ", '$.%s'", eng_arm_axes[i].name);
-    eng_str_add(sql, ") AS family, 0 AS main, '' AS study, 0 AS again, '' AS note");
+    eng_str_add(sql, ") AS family, 0 AS main, '' AS study, '' AS label, 0 AS again, '' AS note");
     eng_str_add(sql, ", axes_json ->> '$." ENG_ARM_AXIS_SEED "' AS seed");
     for (int i = 0; i < ENG_ARM_AXES; i++)
         eng_str_printf(sql, ", axes_json ->> '$.%1$s' AS \"%1$s\"", eng_arm_axes[i].name);
@@ -389,13 +389,14 @@ static void add_table(EngStr *sql)
                 "UPDATE temp.v_train SET main = family IN (SELECT family FROM (SELECT family,"
                 " row_number() OVER (PARTITION BY rung, text, budget, streams ORDER BY count(*)"
                 " DESC, family) AS place FROM temp.v_train GROUP BY family) WHERE place = 1),"
-                " study = arm_label(family),"
+                " study = arm_label(family), label = arm_label(arm),"
                 " note = (SELECT CASE WHEN max(kind) = 'measured' AND min(kind) = 'measured'"
                 " THEN '' WHEN min(kind) = max(kind) THEN ' (imported)'"
                 " ELSE ' (partly imported)' END FROM temp.v_train);");
     /* Arms that come out as one model are trained once: their rows are equal down to the time. */
     eng_str_add(sql, "UPDATE temp.v_train AS t SET again = EXISTS (SELECT 1 FROM temp.v_train o"
-                     " WHERE (o.main, -o.rowid) > (t.main, -t.rowid) AND o.seed = t.seed"
+                     " WHERE (o.main, -length(o.label), -o.rowid) > (t.main, -length(t.label),"
+                     " -t.rowid) AND o.seed = t.seed"
                      " AND o.loss = t.loss AND o.cpu_s = t.cpu_s AND o.p_total = t.p_total)");
 }
 

@@ -10,7 +10,11 @@ set ylabel 'training loss (nats per token)'
 plot for [i=1:words(names)] data using (only('series', word(names, i), column('tokens') / 1e6)):(column('loss')) with lines linecolor rgb hue(i) dashtype 1+(i>8) linewidth 1.5 notitle
 unset label 9
 set ylabel 'the same, less that of pure MoE'
-plot for [i=1:words(names)] data using (only('series', word(names, i), column('tokens') / 1e6)):(column('difference')) with lines linecolor rgb hue(i) dashtype 1+(i>8) linewidth 1.5 notitle
+paired = 0
+stats data using (column('difference') <= 0 || column('difference') > 0 ? (paired = 1) : NaN) nooutput
+if (paired) {
+    plot for [i=1:words(names)] data using (only('series', word(names, i), column('tokens') / 1e6)):(column('difference')) with lines linecolor rgb hue(i) dashtype 1+(i>8) linewidth 1.5 notitle
+} else { set multiplot next }
 unset logscale x
 set ylabel 'busiest expert over the mean load'
 set logscale y

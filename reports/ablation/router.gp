@@ -22,25 +22,29 @@ if (strlen(ticks)) { eval 'set xtics (' . cut(ticks) . ')' }
 set key at graph 0.5, graph -0.17 center top vertical maxcols 1 font ',10'
 set xlabel 'bias step'
 set ylabel 'loss less the mean over the axis (nats)'
-plot for [i=1:words(steps)] data using (part('seed', 'bias_step', word(steps, i), column('x'))):(column('difference')) with points \
-        pointtype 6 pointsize 0.5 linecolor rgb hue(i) notitle, \
-    for [i=1:words(steps)] data using (part('mean', 'bias_step', word(steps, i), column('x'))):(column('difference')) with linespoints \
-        pointtype mark(word(steps, i), i) linecolor rgb hue(i) title word(steps, i), \
-    for [i=1:words(steps)] data using (bad('bias_step', word(steps, i), column('x'))):(column('difference')) with points pointtype 2 \
-        pointsize 1.4 linecolor rgb '#000000' notitle
-unset label 9
-unset key
-set ylabel 'busiest expert over the mean load'
-plot for [i=1:words(steps)] data using (part('seed', 'bias_step', word(steps, i), column('x'))):(column('load_max')) with points \
-        pointtype 6 pointsize 0.5 linecolor rgb hue(i) notitle, \
-    for [i=1:words(steps)] data using (part('mean', 'bias_step', word(steps, i), column('x'))):(column('load_max')) with linespoints \
-        pointtype mark(word(steps, i), i) linecolor rgb hue(i) notitle
-set key at graph 0.5, graph -0.17 center top vertical maxcols 1 font ',10'
+if (words(steps)) {
+    plot for [i=1:words(steps)] data using (part('seed', 'bias_step', word(steps, i), column('x'))):(column('difference')) with points \
+            pointtype 6 pointsize 0.5 linecolor rgb hue(i) notitle, \
+        for [i=1:words(steps)] data using (part('mean', 'bias_step', word(steps, i), column('x'))):(column('difference')) with linespoints \
+            pointtype mark(word(steps, i), i) linecolor rgb hue(i) title word(steps, i), \
+        for [i=1:words(steps)] data using (bad('bias_step', word(steps, i), column('x'))):(column('difference')) with points pointtype 2 \
+            pointsize 1.4 linecolor rgb '#000000' notitle
+    unset label 9
+    unset key
+    set ylabel 'busiest expert over the mean load'
+    plot for [i=1:words(steps)] data using (part('seed', 'bias_step', word(steps, i), column('x'))):(column('load_max')) with points \
+            pointtype 6 pointsize 0.5 linecolor rgb hue(i) notitle, \
+        for [i=1:words(steps)] data using (part('mean', 'bias_step', word(steps, i), column('x'))):(column('load_max')) with linespoints \
+            pointtype mark(word(steps, i), i) linecolor rgb hue(i) notitle
+    set key at graph 0.5, graph -0.17 center top vertical maxcols 1 font ',10'
+    set ylabel 'loss less the mean over the axis (nats)'
+}
 set xlabel 'learning rate'
-if (strlen(of_rates)) { eval 'set xtics (' . cut(of_rates) . ')' }
-set ylabel 'loss less the mean over the axis (nats)'
-plot for [i=1:words(rates)] data using (part('seed', 'lr', word(rates, i), column('x'))):(column('difference')) with points \
-        pointtype 6 pointsize 0.5 linecolor rgb hue(i) notitle, \
-    for [i=1:words(rates)] data using (part('mean', 'lr', word(rates, i), column('x'))):(column('difference')) with linespoints \
-        pointtype mark(word(rates, i), i) linecolor rgb hue(i) title word(rates, i)
+if (words(rates)) {
+    eval 'set xtics (' . cut(of_rates) . ')'
+    plot for [i=1:words(rates)] data using (part('seed', 'lr', word(rates, i), column('x'))):(column('difference')) with points \
+            pointtype 6 pointsize 0.5 linecolor rgb hue(i) notitle, \
+        for [i=1:words(rates)] data using (part('mean', 'lr', word(rates, i), column('x'))):(column('difference')) with linespoints \
+            pointtype mark(word(rates, i), i) linecolor rgb hue(i) title word(rates, i)
+}
 unset multiplot
