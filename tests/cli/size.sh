@@ -69,6 +69,14 @@ says '^host  *32.000 GB .*row caches of replicas, pinned' '3072 read by one read
 "$engram" size ${drive/--path=nvme/} --machine=h200 --machine=epyc-9005 $assume --path=nvme,dram,pcie ${step/hits=0/hits=0.75} --cache=9000GB@dram >out.txt 2>err.txt ||
     fail "a large cache: $(cat err.txt)"
 says 'host: .* does not fit by .*its largest line is row cache' 'verdict .*does not fit'
+# Of 4 GB in the memory of four readers each has one; a replica of two hosts has half of its 16 GB on each.
+host_hbm=$(echo "$host" | sed 's/--path=dram,pcie/--path=dram,pcie,hbm/; s/--hits=0/--hits=50%/')
+"$engram" size $host_hbm $assume --assume=hbm.latency=600ns --assume=hbm.efficiency=50% --cache=4GB@hbm --readers=4 --ranks=4 --host-devices=4 \
+    >out.txt 2>err.txt || fail "a cache of readers: $(cat err.txt)"
+says '^device  *1.000 GB .*row cache$' '768 read by one reader, 3072 by all 4; 50 % of them from the cache in hbm'
+"$engram" size ${drive/--path=nvme/} --machine=h200 --machine=epyc-9005 $assume --path=nvme,dram,pcie ${step/hits=0/hits=0.75} --cache=16GB@dram \
+    --ranks=16 --host-devices=8 --assume=dram.pin_limit=8GB >out.txt 2>err.txt || fail "a cache over hosts: $(cat err.txt)"
+says '^host  *8.000 GB .*row cache, pinned' 'host: 7.45 GiB are to be pinned, 7.45 GiB can be' 'verdict .*does not fit'
 # Bytes in memory have their price wherever on the path it is; a drive that two replicas share is named.
 "$engram" size $drive --machine=h200 --machine=epyc-9005 $assume --path=nvme,dram --scales=dram ${step/800us/800us,rate=10k/s} --ranks=4 --host-devices=8 \
     --years=4 --assume=nvme.unit_price=1500USD >out.txt 2>err.txt || fail "a price: $(cat err.txt)"
