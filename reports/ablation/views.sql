@@ -6,7 +6,8 @@ CREATE TEMP VIEW loss_parts AS WITH runs AS (
     SELECT *, json_remove(arm, '$.rho') AS rest FROM v_train WHERE main AND loss IS NOT NULL AND memory = 0
         AND study = (SELECT study FROM most_runs)
 ), best AS (
-    SELECT arm, rest, rho FROM runs WHERE suppressed_loss IS NOT NULL AND rows = 'hashed' GROUP BY arm
+    SELECT arm, rest, rho FROM runs r WHERE suppressed_loss IS NOT NULL AND rows = 'hashed'
+        AND EXISTS (SELECT 1 FROM runs b WHERE b.rest = r.rest AND b.rho = 1 AND b.seed = r.seed) GROUP BY arm
     ORDER BY count(*) DESC, abs(rho - 0.8), avg(loss) LIMIT 1
 ), chosen AS (
     SELECT r.*, b.block_id AS moe_block, b.point_key AS moe_key FROM runs r JOIN best USING (arm, rest)
