@@ -4,6 +4,7 @@
 
 #include "bench/cli/size_points.h"
 
+#define LONG_TOKENS 1e9  /* of a text that is extrapolated to */
 #define FIRST_BYTES 16e6 /* of the smallest cache */
 #define LOOK_BYTES  4e9  /* at which concurrency and length are looked at, unless --cache says */
 
@@ -57,24 +58,31 @@ static EngStatus one_rate(const EngSizeCorpus *c, const char *what, double bytes
     return ENG_OK;
 }
 
-/* Distinct keys grow as c T^beta (Heaps): beta by least squares of logarithms. */
+/* Distinct n-grams grow as c T^beta (Heaps): both by least squares of logarithms. What was counted
+ * are rows of the first heads, which n-grams share; so is what a longer text touches. */
 static EngStatus length_points(const EngSizeCorpus *c, double bytes, EngSizePoints *p, EngErr *err)
 {
-    double sx = 0, sy = 0, sxx = 0, sxy = 0, cold;
+    EngAddress address;
+    double sx = 0, sy = 0, sxx = 0, sxy = 0, cold = NAN;
     int n = 0;
-    EngStatus status = ENG_OK;
+    EngStatus status = eng_address_build(&c->preset->address, &address, err);
+    double rows = status ? 0 : (double)address.rows[0] / address.n_columns; /* of a head */
     for (int64_t tokens = c->n_tokens >> 5; tokens <= c->n_tokens && !status; tokens *= 2, n++) {
         status = one_rate(c, "length", bytes, 1, tokens, p, &cold, err);
-        double x = log((double)tokens), y = log(cold * (double)tokens);
+        double x = log((double)tokens), y = log(eng_ngrams_behind(rows, cold * (double)tokens));
+        if (!isfinite(y)) break; /* all rows were touched: nothing tells by how many */
         sx += x;
         sy += y;
         sxx += x * x;
         sxy += x * y;
     }
-    if (status) return status;
+    if (status || n < 2) return status;
+    double beta = (n * sxy - sx * sy) / (n * sxx - sx * sx);
+    double ngrams = exp((sy - beta * sx) / n + beta * log(LONG_TOKENS));
     eng_size_point(p, "heaps");
     name_corpus(p, c);
-    eng_size_value(p, ENG_SIZE_VALUE, (n * sxy - sx * sy) / (n * sxx - sx * sx));
+    eng_size_value(p, ENG_SIZE_VALUE, beta);
+    eng_size_value(p, ENG_SIZE_SHARE, eng_rows_touched(rows, ngrams) / rows);
     return ENG_OK;
 }
 

@@ -12,6 +12,11 @@
 #define MOST_FASTER 1e9  /* times the rate of a tier that is tried */
 #define ENOUGH      1e-6 /* relative width of what is searched */
 
+double eng_ngrams_behind(double rows, double touched)
+{
+    return touched < rows ? -rows * log1p(-touched / rows) : INFINITY;
+}
+
 double eng_rows_touched(double rows, double ngrams)
 {
     return -rows * expm1(-ngrams / rows);

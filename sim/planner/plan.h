@@ -78,5 +78,7 @@ void eng_step_print(const EngStepInput *input, const EngStepPlan *plan, EngStr *
 /* Distinct rows of a head of `rows` that `ngrams` distinct n-grams touch: rows (1 - exp(-U / M)).
  */
 double eng_rows_touched(double rows, double ngrams);
+/* And back: distinct n-grams behind the rows that were touched; infinite when all were. */
+double eng_ngrams_behind(double rows, double touched);
 
 #endif

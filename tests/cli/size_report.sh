@@ -65,6 +65,18 @@ for words in 'own R, 20 tokens per parameter (imported): best at rho 40 %' 'Own 
     grep -qF "$words" own/index.html || fail "F19 does not say \"$words\""
 done
 grep -q ',rho,"*own R, 20 tokens per parameter (imported)"*,100.*,0\.2[34]' own/ablations.csv || fail "F19 has another curve: $(grep own own/ablations.csv)"
+# N-grams behind the rows that lengths of a text touch, of 15 in a head on the mean, on a straight line of logarithms to a billion tokens.
+for i in $(seq 50); do echo "[$(for j in $(seq 99); do printf '%d,' $((5 + j % (1 + i / 26 + i / 38))); done)5]"; done >few.jsonl
+"$engram" stream import few.jsonl --data=data --name=few --vocab=97 >out.txt 2>&1 || fail "import: $(cat out.txt)"
+"$engram" size --model=tiny --machine=epyc-9005 --path=dram --assume=dram.efficiency=50% --layers=8 --shards=1 --copies=1 --data=data --corpus=few \
+    --traffic=prefill,tokens=64,layer=1ms --db=few.db >out.txt 2>err.txt || fail "a plan of few n-grams: $(cat err.txt)"
+touched=$(sqlite3 few.db "SELECT printf('%.4f', median) FROM v_summary WHERE metric = 'share' AND axes_json ->> '$.what' = 'heaps'")
+expected=$(sqlite3 -separator ' ' few.db "SELECT axes_json ->> '$.stream_tokens', median FROM v_summary WHERE metric = 'cold' AND axes_json ->> '$.what' = 'length'" |
+    awk -v m=15 '{ x = log($1); y = log(-m * log(1 - $1 * $2 / m)); n++; sx += x; sy += y; sxx += x * x; sxy += x * y }
+        END { b = (n * sxy - sx * sy) / (n * sxx - sx * sx); printf "%.4f", 1 - exp(-exp((sy - b * sx) / n + b * log(1e9)) / m) }')
+[ "$touched" = "$expected" ] || fail "a billion tokens touch $touched of a head's rows, not $expected"
+"$engram" report capacity --db=few.db --out=few >out.txt 2>err.txt || fail "its report: $(cat err.txt)"
+grep -q "a billion tokens would touch .* % of a head.*s rows (extrapolated)" few/index.html || fail "the page does not extrapolate n-grams"
 # What a manager would trip over, by hand: through PCI Express a token is 24 rows of 3 x 128 B at 53.12 GB/s, so 600 us less 1.61
 # us are for 3449 tokens; 8192 take 1422.86 us, and wait for 822.86 of a step of 24 ms and that. Prefill's step of 800 ms misses; a host
 # has two replicas of 5333 tokens/s decoded, or 20480 prefilled: 94 and 25 hosts for a million, 9 and 23 for it in parts of 1 and 10.

@@ -281,6 +281,9 @@ static void test_cost_and_collisions(void **state)
     assert_near(eng_rows_touched(16e6, 4e6) / 4e6, 0.885, 6e-4, "4 M");
     assert_near(eng_rows_touched(16e6, 16e6) / 16e6, 0.632, 6e-4, "16 M");
     assert_near(eng_rows_touched(16e6, 64e6) / 16e6, 0.98, 6e-3, "64 M");
+    assert_near(eng_ngrams_behind(16e6, 8e6) / 16e6, log(2), 1e-9, "half of the rows");
+    assert_near(eng_ngrams_behind(16e6, 0), 0, 0, "none");
+    assert_true(isinf(eng_ngrams_behind(16e6, 16e6)));
 }
 
 /* ---- plans ---- */
