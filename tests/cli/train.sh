@@ -60,6 +60,16 @@ losses="SELECT axes_json ->> '\$.rho', axes_json ->> '\$.model_seed', value FROM
 [ ! -e b.db.train/*.ckpt ] || fail "something was trained"
 expect 5 'has none of the 6 runs' train "$smoke" --db=c.db --runs=none.csv --recorded
 expect 0 'imported' train "$smoke" -a model_seed=1:3:+1 --db=c.db --runs=runs.csv --recorded
+# Several sweeps into one database, as docs/replicate.md has it; one of them has no run.
+for sweep in 'rho = 0.4, 0.8' 'model_seed = 8, 9' 'rho = 0.8, 1'; do
+    printf '[sweep]\nname = part\nquestion = q\n[train]\nrung = tiny\ntext = synthetic\nbudget = 5\n%s\n' "$sweep" >part.sweep
+    "$engram" train part.sweep --recorded --db=many.db --runs=runs.csv >>many.log 2>&1
+    echo "code $?" >>many.log
+done
+[ "$(grep -c 'code 0' many.log) $(grep -c 'code 5' many.log)" = "2 1" ] || fail "several sweeps: $(cat many.log)"
+expect 0 imported train "$smoke" --recorded --db=many.db --runs=runs.csv
+expect 0 'index.html' "$engram" report ablation --db=many.db --out=many
+grep -q 'tiny, synthetic text, 5 tokens per parameter</td><td>synthetic</td><td class="number">6<' many/index.html || fail "one database of several sweeps has not 6 runs"
 
 # --- killed in the middle, with a checkpoint at every step: the same losses -------------------------------------
 long=(-a rung=tiny -a text=synthetic -a budget=12 -a rho=0.4,1)
