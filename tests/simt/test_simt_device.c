@@ -183,6 +183,24 @@ static void test_places(void **unused)
     clean("places");
 }
 
+/* On a device that has failed, a mirror whose content cannot be sent is none. */
+static void test_failed_copy(void **unused)
+{
+    EngMirrors mirrors = {0};
+    void *there;
+    uint8_t host[64] = {0};
+    uint64_t before = eng_mem_live_blocks();
+    (void)unused;
+    fresh_device(0, 0, 1);
+    ok(eng_cuda_alloc(ENG_CUDA_DEVICE, 32, &there, &g_err));
+    assert_int_equal(eng_cuda_copy(there, host, sizeof host, &g_err), ENG_INTERNAL);
+    eng_cuda_free(ENG_CUDA_DEVICE, there);
+    assert_int_equal(eng_mirror_cover(&mirrors, host, sizeof host, &g_err), ENG_INTERNAL);
+    assert_int_equal(mirrors.n, 0);
+    assert_null(simt_left_over());
+    assert_int_equal(eng_mem_live_blocks(), before);
+}
+
 /* Row numbers of which a token has more than the kernel reads, up to the very last one and no
  * further; of every operation that has such. */
 static void test_strided_rows(void **unused)
@@ -359,8 +377,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_empty_window), cmocka_unit_test(test_floor),
         cmocka_unit_test(test_windows),      cmocka_unit_test(test_runs_rotate),
-        cmocka_unit_test(test_places),       cmocka_unit_test(test_strided_rows),
-        cmocka_unit_test(test_sets),         cmocka_unit_test(test_phases),
+        cmocka_unit_test(test_places),       cmocka_unit_test(test_failed_copy),
+        cmocka_unit_test(test_strided_rows), cmocka_unit_test(test_sets),
+        cmocka_unit_test(test_phases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
