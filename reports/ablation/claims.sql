@@ -60,5 +60,5 @@ SELECT claim, study AS models, id AS "difference",
     printf('%+.4f', published) || CASE id WHEN 'slope per tenfold table' THEN ', our fit of 8 points' WHEN 'over-encoding - Engram, same table' THEN ', mean of 2 sizes'
         ELSE '' END || iif(margin > 0, printf(' (matters from %.4f)', margin), '') AS "paper (published)",
     interval(test ->> '$.mean', test ->> '$.lo', test ->> '$.hi') AS ours, test ->> '$.n' AS seeds, collapsed AS "collapsed runs",
-    printf('%.4f', p_for) AS "p for", printf('%.4f', p_against) AS "p against", claim(p_for, p_against) AS verdict
+    iif(p_for < 0.00005, '< 0.0001', printf('%.4f', p_for)) AS "p for", iif(p_against < 0.00005, '< 0.0001', printf('%.4f', p_against)) AS "p against", claim(p_for, p_against) AS verdict
 FROM listed ORDER BY place, study <> 'R0c, 20 tokens per parameter', study;

@@ -29,5 +29,5 @@ WITH curves AS (
     FROM curves WHERE s ->> '$.sigma' IS NOT NULL
 )
 SELECT models, places, test, interval(r ->> '$.mean', r ->> '$.lo', r ->> '$.hi') AS "right flank",
-    interval(l ->> '$.mean', l ->> '$.lo', l ->> '$.hi') AS "left flank", seeds, collapsed AS "collapsed runs", printf('%.4f', p) AS p, result
+    interval(l ->> '$.mean', l ->> '$.lo', l ->> '$.hi') AS "left flank", seeds, collapsed AS "collapsed runs", iif(p < 0.00005, '< 0.0001', printf('%.4f', p)) AS p, result
 FROM tests ORDER BY models <> 'R0c, 20 tokens per parameter', models, place;
