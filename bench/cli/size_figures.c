@@ -179,6 +179,12 @@ static EngStatus traffic_points(const EngSize *s, const EngSizePath *path, const
 /* ---- sharing -----------------------------------------------------------------------------------
  */
 
+static bool link_measured(const EngTier *link)
+{
+    return link->fields[ENG_TIER_LATENCY].origin == ENG_MEASURED &&
+           link->fields[ENG_TIER_BANDWIDTH].origin == ENG_MEASURED;
+}
+
 static EngStatus sharding_points(const EngSize *s, EngSizePoints *p, EngErr *err)
 {
     const EngTraffic *t = &s->traffic[0];
@@ -198,7 +204,8 @@ static EngStatus sharding_points(const EngSize *s, EngSizePoints *p, EngErr *err
             eng_size_value(p, ENG_SIZE_TERM_US, seconds * US);
             eng_size_value(p, ENG_SIZE_VALUE,
                            eng_shard_largest_load(shape.columns, ranks, t->tokens) / mean);
-            eng_size_rests(p, "%s%s; %s, unique %.4g from %s",
+            eng_size_rests(p, "%s%s%s; %s, unique %.4g from %s",
+                           s->link && !link_measured(s->link) ? "extrapolated: " : "",
                            s->link ? "latency and bandwidth of " : "volumes only",
                            s->link ? s->link->name : "", t->name, t->unique, t->rests_on);
         }

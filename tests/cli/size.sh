@@ -58,6 +58,8 @@ says 'readers: 8, each what it holds; all-gather over nvlink' '192 read by one r
     'rests on: .*nvlink.bandwidth.*nvlink.efficiency'
 [ "$(sqlite3 shared.db "SELECT count(*) FROM v_summary WHERE metric = 'term_us' AND axes_json ->> '$.what' = 'sharding'")" = 24 ] ||
     fail "exchanges are not stored with their times"
+[ "$(sqlite3 shared.db "SELECT count(*) FROM points WHERE axes_json ->> '$.what' = 'sharding' AND provenance NOT LIKE 'extrapolated: latency and bandwidth of nvlink%'")" = 0 ] ||
+    fail "an exchange over a link that nobody measured is not extrapolated"
 "$engram" size ${shared/$traffic/} >out.txt 2>err.txt || fail "no exchange: $(cat err.txt)"
 says 'exchange among holders: not given, counted as nothing'
 # A cache lies in a tier that the path passes: 16 GB that two replicas of a host have each, in its memory, whose rows
