@@ -25,25 +25,38 @@ void eng_replay_close(EngReplay *replay)
     *replay = (EngReplay){0};
 }
 
+static EngStatus capture(EngReplay *replay, EngReplayBody body, void *state, int64_t window,
+                         EngCudaStream *stream, EngErr *err)
+{
+    EngErr later;
+    EngStatus status = eng_cuda_capture_begin(stream, err);
+    if (status) return status;
+    status = body(state, window, err);
+    EngStatus ended = eng_cuda_capture_end(stream, &replay->graphs[window], &later);
+    if (status || !ended) return status;
+    if (err) *err = later;
+    return ended;
+}
+
+/* A run that is launched sees all buffers first, which may not happen in a capture. */
+static EngStatus capture_all(EngReplay *replay, EngReplayBody body, void *state, int64_t window,
+                             EngCudaStream *stream, EngErr *err)
+{
+    EngStatus status = body(state, window, err);
+    for (int64_t i = 0; i < replay->n && !status; i++)
+        if (!replay->graphs[i]) status = capture(replay, body, state, i, stream, err);
+    replay->captured = !status;
+    return status;
+}
+
 EngStatus eng_replay_run(EngReplay *replay, EngReplayBody body, void *state, int64_t window,
                          EngErr *err)
 {
     EngCudaStream *stream;
-    EngErr later;
     if (!replay->graphs) return body(state, window, err);
     EngStatus status = eng_cuda_main(&stream, err);
-    if (!status && !replay->warm) status = body(state, window, err);
-    replay->warm = true;
-    if (!status && !replay->graphs[window]) {
-        status = eng_cuda_capture_begin(stream, err);
-        if (status) return status;
-        status = body(state, window, err);
-        EngStatus ended = eng_cuda_capture_end(stream, &replay->graphs[window], &later);
-        if (!status && ended) {
-            if (err) *err = later;
-            status = ended;
-        }
-    }
+    if (!status && !replay->captured)
+        status = capture_all(replay, body, state, window, stream, err);
     if (!status) status = eng_cuda_graph_launch(replay->graphs[window], stream, err);
     return status ? status : eng_cuda_settle(stream, err);
 }

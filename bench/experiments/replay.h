@@ -1,8 +1,9 @@
 /* A device's runs as graphs: the axis `graph`.
  *
- * What one run launches for a window of inputs is captured the first time and replayed from then
- * on, so that the host launches once, however many kernels a run has. Each window has a graph of
- * its own: inputs rotate as they do without graphs.
+ * What one run launches for a window of inputs is captured and replayed, so that the host launches
+ * once, however many kernels a run has. Each window has a graph of its own: inputs rotate as they
+ * do without graphs. All are captured at the first run, which warms up: a capture costs many times
+ * a replay, and samples rotate through fewer windows than there are.
  */
 #ifndef ENG_EXPERIMENTS_REPLAY_H
 #define ENG_EXPERIMENTS_REPLAY_H
@@ -15,7 +16,7 @@
 typedef struct EngReplay {
     EngCudaGraph **graphs; /* [n], NULL: runs are launched */
     int64_t n;
-    bool warm; /* all buffers have been seen, which may not happen in a capture */
+    bool captured;
 } EngReplay;
 
 /* n or, where the point replays graphs, at most ENG_MAX_GRAPHS windows. */

@@ -149,10 +149,12 @@ EngStatus eng_cuda_capture_end(EngCudaStream *stream, EngCudaGraph **out, EngErr
     if (!status) status = eng_alloc_or((void **)&graph, 1, sizeof *graph, "graph", err);
     if (!status)
         status = eng_cuda_check(cudaGraphInstantiate(&graph->exec, captured, 0), "graph", err);
+    /* Else the first launch would. */
+    if (!status) status = eng_cuda_check(cudaGraphUpload(graph->exec, stream), "graph", err);
     if (captured) (void)cudaGraphDestroy(captured);
     if (status) {
         (void)cudaGetLastError();
-        eng_free(graph);
+        eng_cuda_graph_destroy(graph);
     } else {
         *out = graph;
     }
@@ -167,7 +169,7 @@ EngStatus eng_cuda_graph_launch(EngCudaGraph *graph, EngCudaStream *stream, EngE
 
 void eng_cuda_graph_destroy(EngCudaGraph *graph)
 {
-    if (graph) (void)cudaGraphExecDestroy(graph->exec);
+    if (graph && graph->exec) (void)cudaGraphExecDestroy(graph->exec);
     eng_free(graph);
 }
 

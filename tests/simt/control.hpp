@@ -105,6 +105,8 @@ const char *fault_text(int i);
 
 /* How many launches ran to their end, for tests that must know that something ran. */
 long launches_done(void);
+/* How many graphs were launched, each counted once. */
+long graphs_launched(void);
 } // namespace simt
 
 #endif

@@ -37,6 +37,11 @@ long simt_launches(void)
     return simt::launches_done();
 }
 
+long simt_graphs(void)
+{
+    return simt::graphs_launched();
+}
+
 void simt_fail_allocation(long nth)
 {
     simt::fail_allocation(nth);

@@ -16,6 +16,7 @@ void simt_pretend(int devices, int device_error, int use_error);
 int simt_faults(void);
 const char *simt_fault_text(void);
 long simt_launches(void); /* that ran to their end */
+long simt_graphs(void);   /* that were launched, each counted once */
 /* control.hpp's: the nth allocation or object from now on fails, once; and those that are not
  * released; what was made since simt_begin() and not destroyed, in words, or NULL. */
 void simt_fail_allocation(long nth);

@@ -41,7 +41,7 @@ namespace
 {
 std::set<CUstream_st *> g_streams;
 cudaError_t g_error = cudaSuccess;
-long g_launches_done, g_launches_begun;
+long g_launches_done, g_launches_begun, g_graphs_launched;
 uint32_t g_streams_made;
 
 cudaError_t fail(cudaError_t error)
@@ -180,6 +180,11 @@ void streams_begin(void)
 long launches_done(void)
 {
     return g_launches_done;
+}
+
+long graphs_launched(void)
+{
+    return g_graphs_launched;
 }
 } // namespace simt
 
@@ -410,6 +415,13 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
     return cudaSuccess;
 }
 
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t stream)
+{
+    if (!stream || stream->graph) return fail(cudaErrorStreamCaptureUnsupported);
+    if (cudaError_t error = making_fails()) return fail(error);
+    return after_faults() ? fail(after_faults()) : cudaSuccess;
+}
+
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
     if (!stream || stream->graph) return fail(cudaErrorStreamCaptureUnsupported);
@@ -417,6 +429,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
     if (after_faults()) return fail(after_faults());
     std::vector<uint32_t> ops, all = {stream->last, exec->last};
     uint32_t start = add_operation("cudaGraphLaunch", all, nullptr, stream->priority);
+    g_graphs_launched += !exec->last;
     for (const Node &node : exec->nodes) {
         std::vector<uint32_t> after = {start};
         for (uint32_t before : node.after) after.push_back(ops[before]);
