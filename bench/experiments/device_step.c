@@ -1,6 +1,7 @@
 /* See device_step.h. */
 #include "bench/experiments/device_step.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -75,6 +76,14 @@ EngStatus eng_device_step_need(const EngPoint *point, EngNeed *need, EngErr *err
                   .private_bytes = (size_t)spec.chunk * (2 * (WIDER + 1) * hidden +
                                                          2 * (size_t)(shape->k * spec.modules))};
     return ENG_OK;
+}
+
+double eng_device_step_ns(const EngStepSpec *spec)
+{
+    const double bytes_per_ns = 3000, flops_per_ns = 4e5; /* bf16 weights, which exceed the L2 */
+    double hidden = spec->backbone.hidden, weights = 2 * WIDER * hidden * hidden;
+    return spec->backbone.layers *
+           fmax(2 * weights / bytes_per_ns, 2 * weights * (double)spec->chunk / flops_per_ns);
 }
 
 /* ---- set-up ---- */

@@ -59,6 +59,8 @@ typedef struct EngDeviceStep {
 /* ENG_UNSUPPORTED with the reason: an axis of the host's step, a combination that cannot be. */
 EngStatus eng_device_step_check(const EngPoint *point, EngErr *why);
 EngStatus eng_device_step_need(const EngPoint *point, EngNeed *need, EngErr *err);
+/* Of one step, from bytes and arithmetic of its products. */
+double eng_device_step_ns(const EngStepSpec *spec);
 /* The state may not move. */
 EngStatus eng_device_step_create(EngDeviceStep *step, const EngBench *bench, const EngPoint *point,
                                  EngErr *err);

@@ -169,6 +169,7 @@ static double estimate_ns(const EngPoint *point)
 {
     EngProblem problem = problem_of(point);
     const EngProjectProblem *p = &problem.u.project;
+    if (eng_point_on_device(point)) return PHASES * PHASE_NS;
     double one = 2.0 * (double)p->tokens * p->n * p->k / EST_FLOPS_PER_NS / problem.threads;
     return PHASES * fmax(one, PHASE_NS);
 }

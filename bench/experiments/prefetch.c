@@ -101,6 +101,7 @@ static double estimate_ns(const EngPoint *point)
 {
     EngStepSpec spec;
     if (eng_step_spec_read(point, &spec, NULL)) return 0;
+    if (eng_point_on_device(point)) return STEPS_PER_RUN * eng_device_step_ns(&spec);
     double rows = (double)spec.shapes[0].tokens * spec.shapes[0].columns * spec.modules;
     return STEPS_PER_RUN * (eng_step_spec_ns(&spec) + EST_NS_PER_ROW * rows);
 }
