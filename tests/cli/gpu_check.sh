@@ -33,10 +33,28 @@ case $1 in
 esac
 END
 printf '#!/bin/sh\nexit 0\n' >"$work/pack/device_kernels"
+# Two launches counted as ncu writes them, the program's own lines among them.
+mkdir -p "$work/tools"
+cat >"$work/tools/ncu" <<'END'
+#!/bin/bash
+echo "ncu $*" >>"$ASKED.ncu"
+while [ "$1" != --log-file ]; do shift; done
+cat >"$2" <<'CSV'
+==PROF== Connected to process 7
+"ID","Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value"
+"0","eng_gather_kernel(GatherJob)","Command line profiler metrics","dram__bytes_read.sum","byte","30,000,000"
+"0","eng_gather_kernel(GatherJob)","Command line profiler metrics","lts__t_sectors_op_read.sum","sector","900,000"
+"0","eng_gather_kernel(GatherJob)","Command line profiler metrics","lts__t_sectors_op_write.sum","sector","1,572,864"
+"1","eng_gather_kernel(GatherJob)","Command line profiler metrics","dram__bytes_read.sum","byte","32,000,000"
+"1","eng_gather_kernel(GatherJob)","Command line profiler metrics","lts__t_sectors_op_read.sum","sector","918,624"
+"1","eng_gather_kernel(GatherJob)","Command line profiler metrics","lts__t_sectors_op_write.sum","sector","1,572,864"
+CSV
+END
+chmod +x "$work/tools/ncu"
 chmod +x "$work/pack/engram" "$work/pack/device_kernels"
 cat >"$work/points" <<'END'
-run_id,experiment,backend,tokens,layers,table_at,graph,variant,is_roof,outcome,percent_of_roof,cpu_us
-1,gather,cuda,4096,,local,off,cuda_decode,0,measured,91.2,40
+run_id,experiment,backend,tokens,layers,table_at,graph,variant,is_roof,outcome,percent_of_roof,cpu_us,logical_bytes,line_bytes,output_bytes
+1,gather,cuda,4096,,local,off,cuda_decode,0,measured,91.2,40,25952256,31000000,50331648
 1,gather,cuda,4096,,local,off,cuda_roof_t2,1,measured,100,36
 1,gather,cuda,8192,,local,off,cuda_decode,0,measured,88.5,80
 1,gather,cuda,64,,local,off,cuda_decode,0,measured,60,8
@@ -48,17 +66,22 @@ run_id,experiment,backend,tokens,layers,table_at,graph,variant,is_roof,outcome,p
 1,gate,cpu,4096,,,off,avx2,0,measured,20,9000
 1,project,cuda,1,,,on,cuda_mma,0,failed,,
 END
-ASKED=$work/asked POINTS=$work/points bash "$work/pack/gpu_check" --run --out "$work/report" --seconds=100 >"$work/out" 2>&1 ||
+ASKED=$work/asked POINTS=$work/points PATH=$work/tools:$PATH bash "$work/pack/gpu_check" --run --out "$work/report" --seconds=100 >"$work/out" 2>&1 ||
     fail "report: $(cat "$work/out")"
 for line in 'gather of 4,096 tokens and more at least 85 % of its roof: 88.5 % of its roof, met' \
     'gather of 1 to 4 tokens from pinned memory at most 6 us: 5.9 us, met' \
     'hash of all layers, 4,096 tokens at most 5 us: 6.5 us, MISSED' \
     'gate of 4,096 tokens at least 85 % of copying: 84.9 % of copying, MISSED' \
     'up to 8 tokens at least 80 % of reading the weights: not measured' \
+    'bytes: sectors read: counted 29.1 MB, model 29.1 MB, ratio 1.000' \
+    'bytes: sectors stored: counted 50.33 MB, model 50.33 MB, ratio 1.000' \
+    'bytes: read from memory: counted 31 MB, model 31 MB, ratio 1.000' \
+    'bytes: stored to memory: not counted' \
     'pinned tables 6336 to 6336 MiB; SM at 1980' '132 multiprocessors'; do
     grep -q -- "$line" "$work/report/report.txt" || fail "no '$line' in $(cat "$work/report/report.txt")"
 done
 grep -q 'gather .*rows=16000000.*table_at=made' "$work/asked" || fail "no true size: $(cat "$work/asked")"
+grep -q -- '--clock-control none' "$work/asked.ncu" || fail 'ncu would set the clocks'
 # What it asks for are experiments, axes and values of the program.
 engram=$1
 while read -r asked; do

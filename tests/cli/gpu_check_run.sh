@@ -65,7 +65,7 @@ grep -q 'no such luck' "$work/result/log.txt" || fail 'the log lacks what failed
 run 2 TESTS=1 PATH="$work/tools:/usr/bin:/bin" BIG=/dev/zero
 report '^tests device_kernels: failed \(1\)'
 report '^tests device_tables: done'
-report '^compute-sanitizer (memcheck|racecheck): failed \(3\)'
+report '^compute-sanitizer (memcheck|racecheck), (golden vectors|chain): failed \(3\)'
 report '^ncu: bytes of the gather: failed \(3\)'
 [ -s "$work/result/traces.tar.gz" ] || fail "no traces: $(ls "$work/result")"
 [ -s "$work/result/gpu.db.gz" ] || fail "a large file that can be compressed is lost: $(ls "$work/result")"
