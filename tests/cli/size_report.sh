@@ -91,6 +91,10 @@ for words in 'hbm: device holds 288 GB of 141 GB, which does not fit' 'all toget
     'prefill 16384: one host at 100,000 tokens/s' 'given the layers of the first traffic, 800 ms a step'; do
     grep -qF "$words" marks/index.html || fail "the page does not say \"$words\""
 done
+# A plan of a version that did not count what a host has is drawn without that figure.
+sqlite3 marks.db "DELETE FROM sample_values WHERE metric = 'value' AND point_key IN (SELECT point_key FROM v_summary WHERE axes_json ->> '$.what' = 'load')"
+"$engram" report capacity --db=marks.db --out=old >out.txt 2>err.txt || fail "the report of an old plan: $(cat err.txt)"
+grep -qF 'or was stored before they were counted' old/index.html || fail "the page does not say why F13 is not drawn"
 share() { # of the wait for rows at layer 1 in a step of 8192 tokens, layers of 600 us
     sqlite3 page_share.db "SELECT printf('%.4f', median) FROM v_summary WHERE metric = 'share' AND axes_json ->> '$.what' = 'hidden'
         AND axes_json ->> '$.path' = 'dram,pcie' AND axes_json ->> '$.placement' = 1 AND axes_json ->> '$.tokens' = 8192"
