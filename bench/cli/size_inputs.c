@@ -9,6 +9,7 @@
 #include "bench/cli/size_fields.h"
 
 #define MOST_TOKENS 1e15 /* of context */
+#define MOST_YEARS  100
 
 /* ---- machines ----------------------------------------------------------------------------------
  */
@@ -67,7 +68,7 @@ static EngStatus read_path(EngSize *s, const char *text, EngErr *err)
             return ENG_FAIL(err, ENG_USAGE, "--path=%s: more than %d tiers", path->name,
                             ENG_MAX_STAGES);
         EngStatus status = eng_machine_tier(&s->machine, word, &path->tiers[path->n++], err);
-        if (status) return status;
+        if (status) return eng_err_prefix(err, "--path=%s", path->name), status;
         for (int i = 0; i + 1 < path->n; i++)
             if (path->tiers[i] == path->tiers[path->n - 1])
                 return ENG_FAIL(err, ENG_USAGE, "--path=%s: names %s twice", path->name, word);
@@ -115,7 +116,8 @@ static EngStatus read_exchange(EngSize *s, EngErr *err)
     if (s->readers)
         return ENG_FAIL(err, ENG_USAGE,
                         "--exchange: each of --shards reads what it holds; leave out --readers");
-    return eng_machine_tier(&s->machine, word, &s->link, err);
+    EngStatus status = eng_machine_tier(&s->machine, word, &s->link, err);
+    return status ? eng_err_prefix(err, "--exchange"), status : ENG_OK;
 }
 
 static EngStatus read_scales(EngSize *s, EngErr *err)
@@ -124,7 +126,7 @@ static EngStatus read_scales(EngSize *s, EngErr *err)
     EngPlace place;
     if (!text) return ENG_OK;
     EngStatus status = eng_machine_tier(&s->machine, text, &s->scales, err);
-    if (status) return status;
+    if (status) return eng_err_prefix(err, "--scales"), status;
     if (!eng_tier_place(s->scales, &place))
         return ENG_FAIL(err, ENG_USAGE, "--scales=%s: nothing lies there", text);
     if (!eng_row_scale_bytes(s->preset.row_format, s->preset.row_dims))
@@ -371,6 +373,9 @@ static EngStatus read_numbers(EngSize *s, EngErr *err)
     if (!status && !(s->kv_tokens == floor(s->kv_tokens) && s->kv_tokens <= MOST_TOKENS))
         status = ENG_FAIL(err, ENG_USAGE, "--context=%g is no whole number up to %g", s->kv_tokens,
                           MOST_TOKENS);
+    if (!status && s->years > MOST_YEARS)
+        status = ENG_FAIL(err, ENG_USAGE, "--years=%g: nothing is used for more than %d", s->years,
+                          MOST_YEARS);
     return status;
 }
 

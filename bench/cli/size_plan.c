@@ -53,6 +53,8 @@ EngStatus eng_size_ledger(const EngSize *s, const EngSizePath *path, EngLedger *
                          .reserves = others,
                          .n_reserves = s->n_reserves,
                          .kv_tokens = (int64_t)s->kv_tokens};
+    if (path->place != ENG_PLACE_DEVICE) /* a host stages for all its replicas */
+        in.staging_buffers *= eng_size_replicas_of_host(s);
     memcpy(others, s->reserves, sizeof s->reserves);
     if (s->cache) others[in.n_reserves++] = cache_line(s);
     for (int i = 0; i < s->n_traffic; i++) {

@@ -26,8 +26,9 @@ EngStatus eng_fleet_plan(const EngFleetInput *in, EngFleet *fleet, EngErr *err)
     fleet->tables_bind = hosts < in->table_hosts;
     if (fleet->tables_bind) hosts = in->table_hosts;
     if (replicas * in->ranks > INT_MAX || hosts * in->devices_per_host > INT_MAX)
-        return ENG_FAIL(err, ENG_UNSUPPORTED, "hosts: %g replicas of %d ranks", replicas,
-                        in->ranks);
+        return ENG_FAIL(err, ENG_UNSUPPORTED,
+                        "hosts: %g tokens/s take %g replicas of %d ranks, more than %d devices",
+                        in->target, replicas, in->ranks, INT_MAX);
     fleet->replicas = (int)replicas;
     fleet->hosts = (int)hosts;
     fleet->devices = (int)hosts * in->devices_per_host;

@@ -40,8 +40,10 @@ static EngStatus add_line(EngLedger *ledger, const EngLedgerLine *line, EngErr *
     for (int i = 0; i < ledger->n; i++)
         if (ledger->lines[i].layer == line->layer && ledger->lines[i].place == place &&
             !strcmp(ledger->lines[i].name, line->name))
-            return ENG_FAIL(err, ENG_USAGE, "ledger: two things of one place are called \"%s\"",
-                            line->name);
+            return ENG_FAIL(
+                err, ENG_USAGE,
+                "ledger: two things of one place are called \"%s\"; give a reserve another name",
+                line->name);
     if (__builtin_add_overflow(*total, line->bytes, total) || *total > INT64_MAX)
         return too_large(line->name, err);
     if (line->pinned) ledger->pinned += line->bytes;

@@ -113,7 +113,7 @@ figure() # expected, within, value of a stored point
 of() { sqlite3 "$1" "SELECT group_concat(median) FROM (SELECT median, axes_json AS a FROM v_summary WHERE metric = '$2') WHERE $3"; }
 "$engram" size $host $assume ${traffic},rate=1k/s --traffic=prefill,tokens=4096,layer=9ms,rate=3k/s --ranks=4 --host-devices=8 --years=4 --db=moved.db >out.txt 2>err.txt ||
     fail "sensitivities: $(cat err.txt)"
-says '^host  *0.0519 GB  *0.0483 GiB  staging of raw rows, pinned'
+says '^host  *0.104 GB  *0.0967 GiB  staging of raw rows, pinned'
 moved="a ->> '\$.what' = 'sensitivity' AND a ->> '\$.factor' ="
 figure 31.2196 0.0001 "$(of moved.db fetch_us "$moved 0.75 AND a ->> '\$.input' = 'pcie bandwidth'")"
 figure 0.3108 0.0001 "$(of moved.db share "$moved 0.75 AND a ->> '\$.input' = 'pcie bandwidth'")"
@@ -187,7 +187,7 @@ expect 1 'machine is needed' "--path=hbm $step"
 expect 1 'path is needed' "--machine=h200 $step"
 expect 1 'names no tier' "${host/dram,pcie/} $assume"
 expect 1 'no table lies in pcie' "--machine=h200 --path=pcie $step"
-expect 1 'has no tier "dram"' "--machine=h200 --path=dram $step"
+expect 1 'path=dram: machine h200 has no tier "dram"' "--machine=h200 --path=dram $step"
 expect 1 'has a tier hbm already' "--machine=h200 --machine=h100 --path=hbm $step"
 for option in traffic layers unique hits shards copies; do
     expect 1 "$option is needed" "$(echo "$host $assume" | sed "s/--$option=[^ ]*//")"
@@ -226,7 +226,7 @@ expect 1 'hits=0.5: held where' "${host/hits=0/hits=0.5} $assume"
 expect 1 'training: state: "4": no unit' "$host $assume --training=ranks=8,group=4,node=8,tokens=1,unique=1,state=4,gradient=2B,near=1GB/s,far=1GB/s,stages=2"
 expect 1 'training: unique: "50": 50 is not a share' "$host $assume --training=ranks=8,group=4,node=8,tokens=1,unique=50,state=4B,gradient=2B,near=1GB/s,far=1GB/s,stages=2"
 expect 1 '"" is not streams' "$host $assume --traffic=decode,,streams=4,layer=1ms"
-expect 1 'has no tier ""' "$host $assume --path=dram,,pcie"
+expect 1 'path=dram,,pcie: machine .* has no tier ""' "$host $assume --path=dram,,pcie"
 expect 1 'has no tier ""' "$host $assume --path=dram,"
 expect 1 '"" is not streams' "$host $assume --traffic=decode,streams=4,layer=1ms,,rate=1k/s"
 expect 1 '"" is not streams' "$host $assume --traffic=decode,streams=4,layer=1ms,"
@@ -236,6 +236,7 @@ expect 1 'no path passes a tier "drm"; did you mean "dram"?' "$host $assume --as
 expect 1 'slo=prefill=25ms: no --traffic is prefill' "$host $assume --slo=prefill=25ms"
 expect 1 'slo=decode=1s,prefill=2s: no --traffic is prefill' "$host $assume --slo=decode=1s,prefill=2s"
 expect 1 'years: what is bought is for hosts' "$host $assume --years=4"
+expect 1 'years=1e+18: nothing is used for more than 100' "$host $assume --ranks=4 --host-devices=8 --years=1e18"
 expect 1 'efficiency is above 1' "$host --assume=dram.efficiency=130%"
 expect 1 'pin_limit is above capacity' "$host $assume --assume=dram.pin_limit=1TB"
 expect 1 'layers=10: v41-flash has 40; shapes of another' "${host/layers=40/layers=10} $assume"
@@ -252,7 +253,7 @@ expect 1 'group must divide' "$host $assume --training=ranks=10,group=4,node=8,t
 expect 1 'far=... is needed' "$host $assume --training=ranks=8,group=4,node=8,tokens=1,unique=1,state=4B,gradient=2B,near=1GB/s,stages=2"
 expect 1 'is none of all-reduce' "${shared/$traffic/} --exchange=ring,nvlink"
 expect 1 'a scheme and one link' "${shared/$traffic/} --exchange=all-gather"
-expect 1 'has no tier "nvlnk"' "${shared/$traffic/} --exchange=all-gather,nvlnk"
+expect 1 'exchange: machine .* has no tier "nvlnk"' "${shared/$traffic/} --exchange=all-gather,nvlnk"
 expect 1 'nothing is shared' "$host $assume --exchange=all-gather,nvlink"
 expect 1 'readers=8: a replica is of 4 devices' "$host $assume --ranks=4 --readers=8"
 expect 1 'leave out --readers' "${shared/$traffic/} --exchange=all-gather,nvlink --readers=2"
