@@ -1,7 +1,7 @@
 # size: 1240 500
 stats data using (note(strcol('series'))) nooutput
 unset title
-set multiplot layout 1,3 title title_text font ',14' noenhanced margins 0.063,0.71,0.17,0.88 spacing 0.072
+set multiplot layout 1,3 title title_text font ',14' noenhanced margins 0.063,0.695,0.17,0.88 spacing 0.072
 set logscale xy
 set xrange [1000:1e6]
 set format x '10^{%L}'; set format y '10^{%L}'
