@@ -21,8 +21,8 @@
         ENG_AXIS_TABLE_AT_DEF, ENG_AXIS_GRAPH_DEF,                                                 \
     {                                                                                              \
         "blocks", ENG_AXIS_INT, "0", "", 0, 65535, NULL,                                           \
-            "cuda: blocks of a gather, the share of the multiprocessors that it may take; 0: 16 "  \
-            "for each"                                                                             \
+            "cuda: blocks of a gather, the share of the multiprocessors that it may take; 0: as "  \
+            "many as run at once"                                                                  \
     }
 extern const char *const eng_words_backend[]; /* cpu cuda */
 bool eng_point_on_device(const EngPoint *point);

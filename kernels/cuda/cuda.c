@@ -96,8 +96,8 @@ static const EngTunable gather_tunables[] = {
     {.name = "blocks",
      .min = 1,
      .max = 65535,
-     .values = "66,132,528,2112",
-     .help = "blocks that share the tiles (default: 16 for each multiprocessor)"},
+     .values = "66,132,528,1056,2112",
+     .help = "blocks that share the tiles (default: as many as run at once)"},
     {.name = NULL},
 };
 
@@ -203,8 +203,8 @@ const EngKernel *const eng_cuda_kernels[] = {
     &eng_cuda_gather_staged,
     &eng_cuda_gather_roof_t2,
     &eng_cuda_gather_roof_t16,
-    &eng_cuda_gather_roof_t16_deep,
-    &eng_cuda_gather_roof_t16_b2112,
+    &eng_cuda_gather_roof_t32_b1056,
+    &eng_cuda_gather_roof_t64_deep,
     &eng_cuda_project_mma,
     &eng_cuda_project_blas,
     &eng_cuda_project_roof_read,

@@ -14,6 +14,8 @@
 /* ---- which device: asked in a child, since a process that has spoken to the driver cannot fork
  * workers that do ---- */
 
+#define OLDEST 9 /* compute capability that cmake/cuda.cmake builds code and PTX for */
+
 typedef struct Answer {
     bool found;
     char why[128]; /* not */
@@ -32,6 +34,12 @@ static void describe(Answer *answer)
     if (!error) error = cudaGetDeviceProperties(&properties, 0);
     if (error) {
         snprintf(answer->why, sizeof answer->why, "%.127s", cudaGetErrorString(error));
+        return;
+    }
+    if (properties.major < OLDEST) {
+        snprintf(answer->why, sizeof answer->why,
+                 "%.63s is sm_%d%d, the kernels are for sm_%d0 and later", properties.name,
+                 properties.major, properties.minor, OLDEST);
         return;
     }
     answer->found = true;

@@ -41,8 +41,8 @@ EngStatus eng_cuda_hash(const EngCudaHash *hash, const EngHashArgs *args, EngCud
 /* ---- gather + decode: section 5; any row format, out F32, BF16, or FP8 undecoded ---- */
 
 /* How the work is cut: rows in a block's tile, and blocks that share the tiles; 0: chosen: tiles of
- * 2 rows up to 4,096 rows and of 16 beyond, and at most 16 blocks for each multiprocessor, which go
- * on from tile to tile. Half the grid leaves room to what runs beside it. */
+ * 2 rows up to 4,096 rows and of 16 beyond, and at most as many blocks as the multiprocessors hold
+ * at once, which go on from tile to tile. Half the grid leaves room to what runs beside it. */
 #define ENG_CUDA_HALF_GRID (-1) /* as blocks */
 typedef struct EngCudaGrid {
     int row_tile, blocks;

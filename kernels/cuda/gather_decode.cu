@@ -263,19 +263,35 @@ static EngStatus check(const EngGatherProblem *problem, const EngGatherArgs *arg
     return ENG_OK;
 }
 
-/* Few rows want small tiles, so that every multiprocessor gets some; many want few blocks that go
- * on from tile to tile. */
-static EngStatus cut(EngCudaGrid grid, GatherJob *job, unsigned *blocks, EngErr *err)
+/* Blocks of the kernel that a multiprocessor holds at once. */
+static EngStatus resident(GatherKernel kernel, int *blocks, EngErr *err)
 {
-    int processors = 0;
+    static GatherKernel known; /* one thread of a process speaks to the device */
+    static int held;
+    EngStatus status = ENG_OK;
+    if (kernel != known)
+        status = eng_cuda_check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+                                    &held, reinterpret_cast<const void *>(kernel), THREADS, 0),
+                                "gather", err);
+    known = status ? NULL : kernel;
+    *blocks = held > 1 ? held : 1;
+    return status;
+}
+
+/* Few rows want small tiles, so that every multiprocessor gets some; many want as many blocks as
+ * run at once, which go on from tile to tile. */
+static EngStatus cut(EngCudaGrid grid, GatherKernel kernel, GatherJob *job, unsigned *blocks,
+                     EngErr *err)
+{
+    int processors = 0, each = 0;
     EngStatus status = eng_cuda_check(
         cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0), "gather", err);
+    if (!status) status = resident(kernel, &each, err);
     if (status) return status;
     job->row_tile = grid.row_tile > 0 ? (uint32_t)grid.row_tile : job->slots <= 4096 ? 2 : 16;
     unsigned tiles = (job->slots + job->row_tile - 1) / job->row_tile;
-    *blocks = grid.blocks > 0                     ? (unsigned)grid.blocks
-              : grid.blocks == ENG_CUDA_HALF_GRID ? (unsigned)processors * 8
-                                                  : (unsigned)processors * 16;
+    *blocks = grid.blocks > 0 ? (unsigned)grid.blocks : (unsigned)(processors * each);
+    if (grid.blocks == ENG_CUDA_HALF_GRID) *blocks = (*blocks + 1) / 2;
     if (*blocks > tiles) *blocks = tiles;
     return ENG_OK;
 }
@@ -298,7 +314,7 @@ EngStatus eng_cuda_gather(const EngGatherProblem *problem, const EngGatherArgs *
     if (!gather_kernel) return ENG_FAIL(err, ENG_UNSUPPORTED, "gather: buffers of odd alignment");
     job.loads = (uint32_t)(row_bytes / (uint64_t)bytes);
     unsigned blocks;
-    status = cut(grid, &job, &blocks, err);
+    status = cut(grid, gather_kernel, &job, &blocks, err);
     if (status) return status;
     ENG_LAUNCH(gather_kernel, dim3(blocks), dim3(THREADS), 0, stream, job);
     return eng_cuda_check(cudaGetLastError(), "gather", err);

@@ -66,8 +66,9 @@ static EngStatus gather(const State *state, const EngProblem *problem, const Eng
 
 GATHER_ROOF(roof_t2, 2, 0, false, "tiles of 2 rows");
 GATHER_ROOF(roof_t16, 16, 0, false, "tiles of 16 rows");
-GATHER_ROOF(roof_t16_deep, 16, 0, true, "tiles of 16 rows, eight loads in flight a thread");
-GATHER_ROOF(roof_t16_b2112, 16, 2112, true, "the same in at most 2,112 blocks");
+GATHER_ROOF(roof_t32_b1056, 32, 1056, false,
+            "tiles of 32 rows, four loads in flight a thread, at most 1,056 blocks");
+GATHER_ROOF(roof_t64_deep, 64, 0, true, "tiles of 64 rows, eight loads in flight a thread");
 
 /* ---- gate ---- */
 

@@ -22,7 +22,7 @@ extern const EngKernel eng_cuda_gather_staged;
 
 /* roofs.c */
 extern const EngKernel eng_cuda_gather_roof_t2, eng_cuda_gather_roof_t16,
-    eng_cuda_gather_roof_t16_deep, eng_cuda_gather_roof_t16_b2112, eng_cuda_gate_roof_copy,
+    eng_cuda_gather_roof_t32_b1056, eng_cuda_gather_roof_t64_deep, eng_cuda_gate_roof_copy,
     eng_cuda_project_roof_read;
 
 /* project.c */

@@ -29,6 +29,7 @@ struct Options {
     size_t most_shadowed = SIZE_MAX;
     bool faults_stay = false; /* after a fault every call fails, as on a device */
     long failing_launch = 0;  /* this one, counted from 1, is a fault; 0: none */
+    int capability = 90;      /* of the device */
     int devices = 1;          /* that the driver lists; 0: none, without an error */
     int device_error = 0;     /* a cudaError_t: of asking for devices */
     int use_error = 0;        /* of making anything on the one that there is */

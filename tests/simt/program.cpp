@@ -4,8 +4,9 @@
 
 static simt::Options g_pretended;
 
-void simt_pretend(int devices, int device_error, int use_error)
+void simt_pretend(int devices, int device_error, int use_error, int capability)
 {
+    g_pretended.capability = capability;
     g_pretended.devices = devices;
     g_pretended.device_error = device_error;
     g_pretended.use_error = use_error;

@@ -10,8 +10,8 @@ extern "C" {
  * 3 eager. failing_launch: that launch is a fault, 0: none. After any fault all calls fail. */
 void simt_begin(int order, int policy, unsigned long seed, long failing_launch);
 /* Of every simt_begin() from now on: how many devices there are, the cudaError_t of asking for
- * them, and that of making anything on one; 1, 0, 0 otherwise. */
-void simt_pretend(int devices, int device_error, int use_error);
+ * them, and that of making anything on one, its compute capability; 1, 0, 0, 90 otherwise. */
+void simt_pretend(int devices, int device_error, int use_error, int capability);
 /* Faults since then, and the first one's text. */
 int simt_faults(void);
 const char *simt_fault_text(void);

@@ -38,17 +38,18 @@ grep -q 'failed: .*planted fault' b.txt || fail "reason: $(cat b.txt)"
 [ "$(ask b.db "SELECT count(DISTINCT point_key) FROM v_summary v JOIN points p USING (point_key)
     WHERE p.variant = 'portable' AND v.outcome = 'measured'")" = 2 ] || fail "the sweep did not go on: $(cat b.txt)"
 
-# A driver without a device, one that says so with an error, one that is too old: skipped in one line, and the
+# A driver without a device, one that says so with an error, one that is too old, a device that is: skipped in one line, and the
 # exit code is that of a missing device where nothing else ran.
-for driver in '0 0' '0 100' '0 35' '1 46'; do
-    export SIMT="0 1 1 0 $driver 0"
+for driver in '0 0 0' '0 100 0' '0 35 0' '1 46 0' '1 0 0 80'; do
+    export SIMT="0 1 1 0 $driver"
     case $driver in
-        *35) why='the driver is older than the runtime' ;;
-        *46) why='the device is busy or unavailable' ;;
+        *80) why='host executor is sm_80, the kernels are for sm_90 and later' ;;
+        *35*) why='the driver is older than the runtime' ;;
+        *46*) why='the device is busy or unavailable' ;;
         *) why='no CUDA-capable device is detected' ;;
     esac
     all=('gather -a variant=cuda')
-    [ "$driver" = '0 0' ] && all+=('gather -a variant=cuda_decode' 'hash -a variant=cuda' 'chain -a variant=cuda'
+    [ "$driver" = '0 0 0' ] && all+=('gather -a variant=cuda_decode' 'hash -a variant=cuda' 'chain -a variant=cuda'
         'prefetch -a backend=cuda' 'interference -a backend=cuda')
     for experiment in "${all[@]}"; do
         rm -f c.db

@@ -492,7 +492,7 @@ static const int processors = 2;
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
 {
     *value = attribute == cudaDevAttrMultiProcessorCount      ? processors
-             : attribute == cudaDevAttrComputeCapabilityMajor ? 9
+             : attribute == cudaDevAttrComputeCapabilityMajor ? options().capability / 10
                                                               : 0;
     return cudaSuccess;
 }
@@ -502,9 +502,16 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
     memset(properties, 0, sizeof *properties);
     strcpy(properties->name, "host executor");
     properties->multiProcessorCount = processors;
-    properties->major = 9;
+    properties->major = options().capability / 10;
+    properties->minor = options().capability % 10;
     properties->l2CacheSize = 1 << 20;
     properties->totalGlobalMem = (size_t)24 << 30;
+    return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *, int, size_t)
+{
+    *blocks = 4;
     return cudaSuccess;
 }
 

@@ -130,6 +130,44 @@ static void test_runs_rotate(void **unused)
     }
 }
 
+/* ---- grids ---- */
+
+/* Of 40 tiles, on two multiprocessors that hold four blocks each: told by the clock, which counts
+ * threads. */
+static void test_grids(void **unused)
+{
+    static const struct {
+        EngCudaGrid grid;
+        unsigned long blocks;
+    } all[] = {
+        {{0, 0}, 8}, {{0, ENG_CUDA_HALF_GRID}, 4}, {{2, 5}, 5}, {{2, 100}, 40}, {{16, 0}, 5}};
+    enum { TOKENS = 40, DIMS = 64, ROWS = 16 };
+    uint16_t values[ROWS * DIMS] = {0};
+    int64_t rows[TOKENS * 2] = {0};
+    void *table, *ids, *out;
+    EngCudaStream *stream;
+    (void)unused;
+    fresh_device(0, 0, 1);
+    ok(eng_cuda_main(&stream, &g_err));
+    ok(eng_cuda_alloc(ENG_CUDA_DEVICE, sizeof values, &table, &g_err));
+    ok(eng_cuda_alloc(ENG_CUDA_DEVICE, sizeof rows, &ids, &g_err));
+    ok(eng_cuda_alloc(ENG_CUDA_DEVICE, TOKENS * 2 * DIMS * 2, &out, &g_err));
+    ok(eng_cuda_copy(table, values, sizeof values, &g_err));
+    ok(eng_cuda_copy(ids, rows, sizeof rows, &g_err));
+    EngGatherProblem problem = {{ENG_ROW_BF16, DIMS, ROWS, table, NULL}, 2, TOKENS, ENG_BF16};
+    EngGatherArgs args = {.rows = ids, .row_stride = 2, .out = out};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        ok(eng_cuda_gather(&problem, &args, all[i].grid, stream, &g_err));
+        ok(eng_cuda_wait(stream, &g_err));
+        SimtActivity last = simt_activity(simt_activities() - 1);
+        assert_int_equal(last.end_ns - last.start_ns, 2000 + 128 * all[i].blocks);
+    }
+    eng_cuda_free(ENG_CUDA_DEVICE, table);
+    eng_cuda_free(ENG_CUDA_DEVICE, ids);
+    eng_cuda_free(ENG_CUDA_DEVICE, out);
+    clean("grids");
+}
+
 /* ---- mirrors ---- */
 
 static enum cudaMemoryType memory_of(const void *at)
@@ -372,9 +410,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_empty_window), cmocka_unit_test(test_floor),
         cmocka_unit_test(test_windows),      cmocka_unit_test(test_runs_rotate),
-        cmocka_unit_test(test_places),       cmocka_unit_test(test_failed_copy),
-        cmocka_unit_test(test_strided_rows), cmocka_unit_test(test_sets),
-        cmocka_unit_test(test_phases),
+        cmocka_unit_test(test_grids),        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_failed_copy),  cmocka_unit_test(test_strided_rows),
+        cmocka_unit_test(test_sets),         cmocka_unit_test(test_phases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
