@@ -8,8 +8,8 @@
 #include "bench/core/resources.h"
 
 #define PHASE_NS    3e6 /* at least one of each; more until a phase has this length */
-#define MOST        64  /* launches of a phase */
-#define MAX_WINDOWS 64
+#define MOST        256 /* launches of a phase: rows of 64 tokens each, 100 MB, exceed the L2 */
+#define MAX_WINDOWS 256
 
 /* ---- set-up ---- */
 
