@@ -147,8 +147,10 @@ EngStatus eng_cuda_capture_end(EngCudaStream *stream, EngCudaGraph **out, EngErr
     *out = nullptr;
     EngStatus status = eng_cuda_check(cudaStreamEndCapture(stream, &captured), "capture", err);
     if (!status) status = eng_alloc_or((void **)&graph, 1, sizeof *graph, "graph", err);
-    if (!status)
+    if (!status) {
         status = eng_cuda_check(cudaGraphInstantiate(&graph->exec, captured, 0), "graph", err);
+        if (status) graph->exec = nullptr; /* nobody says what it is then */
+    }
     /* Else the first launch would. */
     if (!status) status = eng_cuda_check(cudaGraphUpload(graph->exec, stream), "graph", err);
     if (captured) (void)cudaGraphDestroy(captured);
