@@ -62,7 +62,9 @@ static const char *cell_text(sqlite3_stmt *stmt, int column, EngArena *arena, bo
 
 static EngStatus sql_failed(EngReportDb *db, const char *label, EngErr *err)
 {
-    return ENG_FAIL(err, ENG_BAD_DATA, "%s: %s", label, sqlite3_errmsg(db->sql));
+    EngStatus status =
+        (sqlite3_errcode(db->sql) & 0xff) == SQLITE_NOMEM ? ENG_NO_MEMORY : ENG_BAD_DATA;
+    return ENG_FAIL(err, status, "%s: %s", label, sqlite3_errmsg(db->sql));
 }
 
 /* Exactly one statement: a second one would silently not run. */

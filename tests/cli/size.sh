@@ -313,6 +313,8 @@ tiny_drive="--machine=nvme-gen5 --path=nvme,dram --assume=nvme.latency=80us --as
     fail "a cache: $(cat err.txt)"
 # One row of four look-ups is left by deduplication; the cache lacks it at most a few times in 1250 steps.
 says 'unique 0.25, hits 0.99.*cache of 0.001 GB in dram, lru: 0.999[0-9]* of all look-ups'
+sed -n 's/.* hits \([0-9.]*\): .* lru: \([0-9.]*\) of all.*/\1 \2/p' out.txt |
+    awk '{ n++; d = $1 - (1 - (1 - $2) / 0.25) } END { exit !(n == 1 && d ^ 2 < 0.0003 ^ 2) }' || fail "hits are not of the rows that deduplication leaves"
 [ "$(sqlite3 corpus.db "SELECT count(*) FROM points WHERE axes_json ->> '$.what' IN ('hits', 'unique', 'length', 'streams', 'heaps')
     AND provenance LIKE 'corpus same (imported, 5%'")" -gt 40 ] || fail "a rate does not name its corpus"
 # Counts are kept beside the stream: found again, also by another plan, and not when they are damaged.

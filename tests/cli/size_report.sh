@@ -95,6 +95,12 @@ done
 sqlite3 marks.db "DELETE FROM sample_values WHERE metric = 'value' AND point_key IN (SELECT point_key FROM v_summary WHERE axes_json ->> '$.what' = 'load')"
 "$engram" report capacity --db=marks.db --out=old >out.txt 2>err.txt || fail "the report of an old plan: $(cat err.txt)"
 grep -qF 'or was stored before they were counted' old/index.html || fail "the page does not say why F13 is not drawn"
+# Memory that ends anywhere in a query is no fault of a file.
+for n in $(seq 30 8 200); do
+    ENG_FAIL_ALLOC=$n "$engram" report capacity --db=marks.db --out=old >out.txt 2>err.txt
+    code=$?
+    [ $code = 0 ] || { [ $code = 7 ] && grep -q 'out of memory' err.txt; } || fail "allocation $n: exit $code: $(cat err.txt)"
+done
 share() { # of the wait for rows at layer 1 in a step of 8192 tokens, layers of 600 us
     sqlite3 page_share.db "SELECT printf('%.4f', median) FROM v_summary WHERE metric = 'share' AND axes_json ->> '$.what' = 'hidden'
         AND axes_json ->> '$.path' = 'dram,pcie' AND axes_json ->> '$.placement' = 1 AND axes_json ->> '$.tokens' = 8192"
