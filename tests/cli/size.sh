@@ -60,6 +60,10 @@ says 'readers: 8, each what it holds; all-gather over nvlink' '192 read by one r
     fail "exchanges are not stored with their times"
 [ "$(sqlite3 shared.db "SELECT count(*) FROM points WHERE axes_json ->> '$.what' = 'sharding' AND provenance NOT LIKE 'extrapolated: latency and bandwidth of nvlink%'")" = 0 ] ||
     fail "an exchange over a link that nobody measured is not extrapolated"
+# Eight hosts that share them: the memory of each carries its 192 rows alone, of 4 lines of values and one of scales.
+"$engram" size --machine=h200 --machine=epyc-9005 ${step/shards=1/shards=8} ${traffic/128/64} --path=dram --exchange=all-gather,nic --assume=dram.efficiency=50% \
+    --assume=nic.latency=4us --assume=nic.efficiency=90% >out.txt 2>err.txt || fail "an exchange of hosts: $(cat err.txt)"
+says 'dram: 960 requests'
 "$engram" size ${shared/$traffic/} >out.txt 2>err.txt || fail "no exchange: $(cat err.txt)"
 says 'exchange among holders: not given, counted as nothing'
 # A cache lies in a tier that the path passes: 16 GB that two replicas of a host have each, in its memory, whose rows
@@ -129,6 +133,9 @@ hosts="--model=v41-flash --machine=h200 --machine=epyc-9005 $assume --layers=40 
 decode=--traffic=decode,streams=128,drafted=5,accepted=2.5,layer=600us,rate=100k/s
 "$engram" size $hosts $decode --shards=1 --ranks=5 >out.txt 2>err.txt || fail "idle devices: $(cat err.txt)"
 says 'hosts: 8 for .*on 40 of 64 devices' '  devices  *0.4444 to 1.2444 USD' '  without: power$'
+# A link is of each of them: 64 of 100 USD over 4 years of 8766 h, 100,000 tokens/s.
+"$engram" size $hosts $decode --shards=1 --ranks=5 --assume=pcie.unit_price=100USD >out.txt 2>err.txt || fail "a priced link: $(cat err.txt)"
+says '  pcie  *0.000507 to 0.000507 USD'
 "$engram" size $hosts $decode --shards=16 --ranks=4 >out.txt 2>err.txt || fail "hosts of tables: $(cat err.txt)"
 says 'hosts: 16 for .*on 32 of 128 devices.; the tables' '  devices  *0.8889 to 2.4889 USD'
 "$engram" size $hosts ${decode/100k/100M} --shards=1 --ranks=2 --readers=2 >out.txt 2>err.txt || fail "links: $(cat err.txt)"
