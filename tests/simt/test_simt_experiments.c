@@ -337,10 +337,10 @@ static void check_allocations(const EngPoint *point)
 {
     EngStatus status = ENG_NO_MEMORY;
     int failed = -1;
-    fresh_device(0, 1, 1);
     EngResources *resources = open_for(point);
     uint64_t before = eng_mem_live_blocks();
     for (long nth = 1; status; nth++, failed++) {
+        fresh_device(0, 1, 1); /* which forgets the operations of the life before */
         simt_fail_allocation(nth);
         status = whole_life(point, resources);
         simt_fail_allocation(0);
