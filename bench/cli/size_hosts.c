@@ -18,11 +18,14 @@ int eng_size_replicas_of_host(const EngSize *s)
     return s->ranks && s->host_devices >= s->ranks ? s->host_devices / s->ranks : 1;
 }
 
+int eng_size_hosts_of_replica(const EngSize *s)
+{
+    return s->ranks && s->host_devices ? (s->ranks + s->host_devices - 1) / s->host_devices : 1;
+}
+
 int eng_size_carriers(const EngSize *s, const EngTier *tier, const EngStepPlan *step, int replicas)
 {
-    int hosts =
-        s->ranks && s->host_devices ? (s->ranks + s->host_devices - 1) / s->host_devices : 1;
-    if (s->link) hosts = s->shards;
+    int hosts = s->link ? s->shards : eng_size_hosts_of_replica(s);
     return eng_size_of_host(tier) ? 1 : replicas * ((step->readers + hosts - 1) / hosts);
 }
 

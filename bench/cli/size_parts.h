@@ -104,6 +104,8 @@ EngStatus eng_size_basis(const EngSize *size, EngSizePath *path, EngErr *err);
 bool eng_size_of_host(const EngTier *tier);
 /* Replicas of a full host; 1 where that is not known, or a replica is of several hosts. */
 int eng_size_replicas_of_host(const EngSize *size);
+/* That the devices of a replica are of; 1 where that is not known. */
+int eng_size_hosts_of_replica(const EngSize *size);
 /* Of a tier that this plan's fetches go through in a host with so many replicas: one that they
  * share, or the links of all that read. */
 int eng_size_carriers(const EngSize *size, const EngTier *tier, const EngStepPlan *step,

@@ -31,8 +31,8 @@ static EngLedgerLine cache_line(const EngSize *s)
     if (line.place == ENG_PLACE_DEVICE) {
         holders = s->link ? s->shards : s->readers > 1 ? s->readers : 1;
         replicas = 1;
-    } else if (s->ranks && s->host_devices)
-        holders = ceil((double)s->ranks / s->host_devices);
+    } else
+        holders = eng_size_hosts_of_replica(s);
     snprintf(line.name, sizeof line.name, "row cache%s", replicas > 1 ? "s of replicas" : "");
     line.bytes = (uint64_t)ceil(s->cache_bytes * replicas / holders);
     line.pinned = line.place == ENG_PLACE_HOST;
@@ -155,8 +155,8 @@ EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTr
         if (!status) status = eng_size_exchange(s, s->scheme, &shape, &in.exchange, err);
         if (status) return status;
         in.readers = in.hosts = s->shards; /* each reads a memory of its own */
-    } else if (s->ranks && s->host_devices)
-        in.hosts = (s->ranks + s->host_devices - 1) / s->host_devices;
+    } else
+        in.hosts = eng_size_hosts_of_replica(s);
     memcpy(in.path, path->tiers, sizeof in.path);
     for (int i = 0; i < path->n; i++) /* the path's own: it may be a copy that was moved */
         if (s->scales && !strcmp(path->tiers[i]->name, s->scales->name)) in.scales = path->tiers[i];
