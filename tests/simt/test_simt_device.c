@@ -132,7 +132,7 @@ static void test_runs_rotate(void **unused)
 
 /* ---- grids ---- */
 
-/* Of 40 tiles, on two multiprocessors that hold four blocks each: told by the clock, which counts
+/* Of 60 tiles, on two multiprocessors that hold 20 blocks each: told by the clock, which counts
  * threads. */
 static void test_grids(void **unused)
 {
@@ -140,8 +140,8 @@ static void test_grids(void **unused)
         EngCudaGrid grid;
         unsigned long blocks;
     } all[] = {
-        {{0, 0}, 8}, {{0, ENG_CUDA_HALF_GRID}, 4}, {{2, 5}, 5}, {{2, 100}, 40}, {{16, 0}, 5}};
-    enum { TOKENS = 40, DIMS = 64, ROWS = 16 };
+        {{0, 0}, 40}, {{0, ENG_CUDA_HALF_GRID}, 20}, {{2, 5}, 5}, {{2, 100}, 60}, {{16, 0}, 8}};
+    enum { TOKENS = 60, DIMS = 64, ROWS = 16 };
     uint16_t values[ROWS * DIMS] = {0};
     int64_t rows[TOKENS * 2] = {0};
     void *table, *ids, *out;
