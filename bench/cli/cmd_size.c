@@ -87,6 +87,10 @@ static const EngOption g_options[] = {
      .value = "BYTES@TIER",
      .help = "row cache of both tables for a replica, and a tier of each path that holds it: "
              "4GB@dram"},
+    {.name = "zipf",
+     .value = "EXPONENT",
+     .help = "instead of --hits or --corpus: SYNTHETIC hits of the cache, as if a head's rows were "
+             "drawn by a Zipf law (Che's approximation); text is not"},
     {.name = "policy", .value = "lru|ways|admission", .help = "of the cache; ways: 16"},
     {.name = "hash", .value = "TIME", .help = "from token ids to row numbers"},
     {.name = "issue", .value = "TIME", .help = "to issue a fetch"},

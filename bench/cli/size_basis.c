@@ -1,5 +1,6 @@
 /* What the figures of a path are worth: which of its values are specifications, measurements or
- * assumptions, and whether what lies in its tiers is larger than what they were measured with. */
+ * assumptions, whether what lies in its tiers is larger than what they were measured with, and
+ * whether the hits of its cache are synthetic. */
 #include <stdio.h>
 #include <string.h>
 
@@ -121,8 +122,9 @@ EngStatus eng_size_basis(const EngSize *s, EngSizePath *path, EngErr *err)
     add_sharing(s, &tiers, &values);
     EngStatus status = find_larger(s, path, &larger, err);
     eng_str_printf(&standing, "%s%severy value of the path was measured",
-                   given || larger.n ? "extrapolated: " : "", given ? "not " : "");
+                   given || larger.n || s->zipf ? "extrapolated: " : "", given ? "not " : "");
     if (larger.n) eng_str_printf(&standing, ", %s", larger.text);
+    if (s->zipf) eng_str_printf(&standing, ", hits are %s", s->zipf_label);
     eng_str_printf(&basis, "%s; %s", standing.text ? standing.text : "",
                    values.text ? values.text : "");
     if (!status) status = eng_str_status(&values, err);

@@ -10,6 +10,7 @@
 
 #define MOST_TOKENS 1e15 /* of context */
 #define MOST_YEARS  100
+#define MOST_ZIPF   5 /* beyond this a handful of rows is all that is asked for */
 
 /* ---- machines ----------------------------------------------------------------------------------
  */
@@ -347,7 +348,8 @@ static EngStatus read_numbers(EngSize *s, EngErr *err)
                       {"hash", ENG_DIM_SECONDS, &s->hash},
                       {"issue", ENG_DIM_SECONDS, &s->issue},
                       {"context", ENG_DIM_COUNT, &s->kv_tokens},
-                      {"years", ENG_DIM_COUNT, &s->years}};
+                      {"years", ENG_DIM_COUNT, &s->years},
+                      {"zipf", ENG_DIM_NUMBER, &s->zipf}};
     EngStatus status = eng_size_need_int(s, "layers", "layers of the backbone",
                                          ENG_SIZE_MAX_BACKBONE, &s->n_layers, err);
     if (!status && s->model.n_weights && s->n_layers != s->model.layers)
@@ -376,6 +378,10 @@ static EngStatus read_numbers(EngSize *s, EngErr *err)
     if (!status && s->years > MOST_YEARS)
         status = ENG_FAIL(err, ENG_USAGE, "--years=%g: nothing is used for more than %d", s->years,
                           MOST_YEARS);
+    if (!status && s->zipf > MOST_ZIPF)
+        status =
+            ENG_FAIL(err, ENG_USAGE, "--zipf=%g: the exponent is above %d", s->zipf, MOST_ZIPF);
+    snprintf(s->zipf_label, sizeof s->zipf_label, "synthetic: Zipf %g, Che", s->zipf);
     return status;
 }
 

@@ -27,7 +27,7 @@ typedef struct EngTraffic {
     double layer;                      /* s of one layer of the backbone */
     double rate;                       /* tokens/s wanted of all hosts; 0: not given */
     double slo;                        /* s of a mean step; 0: not asked */
-    double unique, hits;               /* shares, from options or the corpus */
+    double unique, hits;               /* shares, from options, corpus or Zipf's law */
     char rests_on[320];                /* where these two are from */
     double times[ENG_SIZE_MAX_BACKBONE];
 } EngTraffic;
@@ -66,6 +66,8 @@ typedef struct EngSize {
     double slo, years, cache_bytes;                   /* 0: not given */
     const EngTier *cache;                             /* that holds the row cache, or NULL */
     const char *policy;                               /* "lru", "ways", "admission"; "" */
+    double zipf;                                      /* exponent of synthetic hits; 0: not given */
+    char zipf_label[48];                              /* "synthetic: Zipf 0.8, Che"; "" */
     EngSharding scheme;                               /* of the exchange */
     const EngTier *link;                              /* NULL: none is planned */
     const EngTier *scales;                            /* NULL: beside the values */

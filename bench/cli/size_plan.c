@@ -142,6 +142,7 @@ EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTr
                        .unique = t->unique,
                        .hits = t->hits,
                        .cache = path->cache,
+                       .hits_label = s->zipf ? s->zipf_label : NULL,
                        .readers = s->readers,
                        .layers = t->times,
                        .n_layers = s->n_layers,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench/cli/size_fields.h"
+#include "sim/cache/zipf.h"
 
 /* ---- traffic -----------------------------------------------------------------------------------
  */
@@ -134,9 +135,14 @@ static EngStatus given_share(const EngSize *s, const char *option, const char *w
     return ENG_OK;
 }
 
-/* Deduplication and cache as the first corpus has them. To a cache, repeats inside a step are hits
- * of all look-ups; what it lacks is read once a step, so of the deduplicated rows it holds fewer.
- */
+/* To a cache, repeats inside a step are hits of all look-ups; what it lacks is read once a step, so
+ * of the deduplicated rows it holds fewer. */
+static double hits_of_unique(double rate, double unique)
+{
+    return 1 - fmin(1 - rate, unique) / unique;
+}
+
+/* Deduplication and cache as the first corpus has them. */
 static EngStatus shares_of_corpus(EngSize *s, EngTraffic *t, EngErr *err)
 {
     const EngSizeCorpus *c = &s->corpora[0];
@@ -160,7 +166,7 @@ static EngStatus shares_of_corpus(EngSize *s, EngTraffic *t, EngErr *err)
         return ENG_FAIL(err, ENG_USAGE, "--cache: holds no key of %.0f B", c->key_bytes);
     status = eng_size_hits(c, s->policy, &step, c->n_tokens, &cache, err);
     if (status) return status;
-    t->hits = 1 - fmin(1 - cache.rates[0], t->unique) / t->unique;
+    t->hits = hits_of_unique(cache.rates[0], t->unique);
     snprintf(t->rests_on, sizeof t->rests_on,
              "corpus %s (%s, %lld tokens, %lld streams side by side)%s, cache of %.3g GB in %s, "
              "%s: %.4g of all look-ups",
@@ -177,6 +183,12 @@ static EngStatus check_shares(const EngSize *s, int n_corpora, EngErr *err)
         return ENG_FAIL(err, ENG_USAGE, "--corpus: more than %d", ENG_SIZE_MAX_TRAFFIC);
     if (n_corpora && (eng_cli_text(s->cli, "hits") || eng_cli_text(s->cli, "unique")))
         return ENG_FAIL(err, ENG_USAGE, "--corpus gives what --unique and --hits would");
+    if (s->zipf && (n_corpora || eng_cli_text(s->cli, "hits")))
+        return ENG_FAIL(err, ENG_USAGE, "--zipf: --%s tells already what a cache holds",
+                        n_corpora ? "corpus" : "hits");
+    if (s->zipf && !s->cache)
+        return ENG_FAIL(err, ENG_USAGE, "--zipf=%g: of which cache? --cache=BYTES@TIER is needed",
+                        s->zipf);
     if (policy && !(s->cache && n_corpora))
         return ENG_FAIL(err, ENG_USAGE,
                         "--policy=%s: needs --cache, and --corpus, whose reuse tells what it holds",
@@ -187,11 +199,38 @@ static EngStatus check_shares(const EngSize *s, int n_corpora, EngErr *err)
     return ENG_OK;
 }
 
+/* SYNTHETIC: as if each look-up drew a row of its head by a Zipf law. Heads are alike, so a cache
+ * holds as many rows of each. */
+static EngStatus hits_of_zipf(const EngSize *s, EngTraffic *t, EngErr *err)
+{
+    EngAddress address;
+    double rate;
+    EngStatus status = eng_address_build(&s->preset.address, &address, err);
+    if (status) return status;
+    int64_t rows = address.rows[0] / address.n_columns;
+    double bytes = (double)(eng_row_value_bytes(s->preset.row_format, s->preset.row_dims) +
+                            eng_row_scale_bytes(s->preset.row_format, s->preset.row_dims)) *
+                   address.n_columns * address.n_layers; /* of a row of each head */
+    int64_t held = (int64_t)(s->cache_bytes / bytes);
+    if (held < 1)
+        return ENG_FAIL(err, ENG_USAGE, "--cache: does not hold a row of each head, %.0f B", bytes);
+    status = eng_zipf_che_hit_rate(rows, s->zipf, held, &rate, err);
+    if (status) return status;
+    t->hits = hits_of_unique(rate, t->unique);
+    snprintf(t->rests_on, sizeof t->rests_on,
+             "--unique; hits are %s; cache of %.3g GB in %s, %lld of the %lld rows of a head: %.4g "
+             "of all look-ups",
+             s->zipf_label, s->cache_bytes / 1e9, s->cache->name,
+             (long long)(held < rows ? held : rows), (long long)rows, rate);
+    return ENG_OK;
+}
+
 static EngStatus shares_of_options(const EngSize *s, EngTraffic *t, EngErr *err)
 {
     EngStatus status =
         given_share(s, "unique", "share of rows left by deduplication (1: none), or --corpus", 1e-9,
                     &t->unique, err);
+    if (!status && s->zipf) return hits_of_zipf(s, t, err);
     if (!status)
         status = given_share(s, "hits",
                              "share of these that a cache holds (0: no cache), or --corpus with "

@@ -3,8 +3,8 @@
  * rows are asked for, row i hits with probability 1 - exp(-q_i T).
  *
  * Text is not such a draw: on token streams this is off by up to 0.2, since uses of an n-gram come
- * in bursts and many n-grams are used once. It is for tests and for streams known to be
- * synthetic, never a plan's default.
+ * in bursts and many n-grams are used once. It is for tests and for plans that ask for it, which
+ * say so; never a default.
  */
 #ifndef ENG_SIM_CACHE_ZIPF_H
 #define ENG_SIM_CACHE_ZIPF_H

@@ -274,8 +274,9 @@ void eng_step_print(const EngStepInput *in, const EngStepPlan *plan, EngStr *out
                    plan->rows);
     if (plan->readers > 1) eng_str_printf(out, ", %.6g by all %d", plan->all_rows, plan->readers);
     if (plan->cache)
-        eng_str_printf(out, "; %.4g %% of them from the cache in %s", 100 * plan->hits,
-                       in->path[plan->cache]->name);
+        eng_str_printf(out, "; %.4g %% of them from the cache in %s%s%s%s", 100 * plan->hits,
+                       in->path[plan->cache]->name, in->hits_label ? " (" : "",
+                       in->hits_label ? in->hits_label : "", in->hits_label ? ")" : "");
     eng_str_add(out, "\n");
     for (int k = 0; k < plan->n; k++) {
         const EngQueuedFetch *f = &plan->fetches[k];

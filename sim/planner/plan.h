@@ -21,6 +21,7 @@ typedef struct EngStepInput {
     double hits; /* of these, share that a cache in path[cache] holds, which the tiers before it
                     do not carry; it reads them as its own, those behind it carry all. 0: none */
     int cache;
+    const char *hits_label; /* words of a plan beside them; NULL: none */
     /* Devices that each take their columns through links of their own, and hosts that they are
      * evenly on: a tier in `shared` carries what all readers of its host take. 0: one. */
     int readers, hosts;

@@ -350,6 +350,36 @@ expect 1 'holds no key' "${tiny/--path=dram/} $tiny_drive --traffic=prefill,toke
 expect 1 'needs --policy' "${tiny/--path=dram/} $tiny_drive --traffic=prefill,tokens=10,layer=1ms --corpus=same --cache=1MB@dram"
 expect 1 'tokens, a step takes' "$tiny --traffic=prefill,tokens=100000,layer=1ms --corpus=same"
 
+# Synthetic hits, by hand: with q_i = i^-0.9 / sum and the T that solves sum(1 - exp(-q_i T)) = 5 of 15 rows of a head, a draw
+# hits with sum(q_i (1 - exp(-q_i T))) = 0.51086; of three quarters that are left, 1 - (1 - 0.51086) / 0.75 = 0.3478.
+# A path of measured values alone does not make them measured.
+zipf="--model=tiny --layers=8 --shards=1 --copies=1 --path=nvme,dram --traffic=decode,streams=4,layer=1ms --unique=0.75"
+measured() { printf '{"value": %s, "unit": "%s", "kind": "measured", "date": "2026-11-30", "source": "x"}' "$1" "$2"; }
+tier() { # bandwidth, granule, latency
+    printf '{"capacity": %s, "bandwidth": %s, "granule": %s, "latency": %s, "efficiency": %s}' "$(measured 100 GB)" "$(measured "$1" GB/s)" \
+        "$(measured "$2" B)" "$(measured "$3" us)" "$(measured 90 %)"
+}
+printf '{"summary": "all measured", "tiers": {"nvme": %s, "dram": %s}}\n' "$(tier 10 4096 80)" "$(tier 100 64 0.1)" >measured.json
+"$engram" size $zipf --machine=./measured.json --cache=1400B@dram --zipf=0.9 --db=zipf.db >out.txt 2>err.txt || fail "synthetic hits: $(cat err.txt)"
+says 'hits 0.3478: --unique; hits are synthetic: Zipf 0.9, Che; cache of .* in dram, 5 of the 15 rows of a head: 0.5109 of all look-ups' \
+    '34.78 % of them from the cache in dram (synthetic: Zipf 0.9, Che)' '  extrapolated: every value of the path was measured, hits are synthetic: Zipf 0.9, Che'
+[ "$(sqlite3 zipf.db "SELECT count(*) > 0 AND sum(provenance NOT LIKE '%extrapolated: %hits are synthetic: Zipf 0.9, Che%') = 0 FROM points WHERE axes_json ->> '$.what' IN ('plan', 'gather')")" = 1 ] ||
+    fail "points of synthetic hits are not told"
+"$engram" size $zipf --machine=./measured.json --cache=1GB@dram --zipf=0.9 >out.txt 2>err.txt || fail "a cache of all rows: $(cat err.txt)"
+says 'hits 1: .*15 of the 15 rows'
+zipf="$zipf --machine=./measured.json"
+expect 1 'zipf=0.9: of which cache? --cache=BYTES@TIER' "$zipf --zipf=0.9"
+expect 1 'zipf: --hits tells already' "$zipf --cache=1MB@dram --zipf=0.9 --hits=0.5"
+expect 1 'zipf: --corpus tells already' "${zipf/--unique=0.75/} --data=data --cache=1MB@dram --policy=lru --zipf=0.9 --corpus=same"
+expect 1 'unique is needed' "${zipf/--unique=0.75/} --cache=1MB@dram --zipf=0.9"
+expect 1 'zipf: "0": 0 is not above 0' "$zipf --cache=1MB@dram --zipf=0"
+expect 1 'zipf: "-1": -1 is not above 0' "$zipf --cache=1MB@dram --zipf=-1"
+expect 1 'zipf: "nan": nan is not above 0' "$zipf --cache=1MB@dram --zipf=nan"
+expect 1 'zipf=5.01: the exponent is above 5' "$zipf --cache=1MB@dram --zipf=5.01"
+expect 1 'zipf: .steep. is no number' "$zipf --cache=1MB@dram --zipf=steep"
+expect 1 'policy=lru: needs --cache, and --corpus' "$zipf --cache=1MB@dram --zipf=0.9 --policy=lru"
+expect 1 'cache: does not hold a row of each head, 264 B' "$zipf --cache=200B@dram --zipf=0.9"
+
 # Stored points are simulated, name what they rest on, and come once.
 "$engram" size $host $assume --ranks=4 --host-devices=8 --db=plan.db >out.txt 2>err.txt || fail "storing: $(cat err.txt)"
 "$engram" size $host $assume --ranks=4 --host-devices=8 --db=plan.db >out.txt 2>err.txt || fail "storing again: $(cat err.txt)"
