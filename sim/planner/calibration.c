@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/planner/knee.h"
+
 #define LEAST_EXPONENT 0.25
 #define MOST_EXPONENT  64.0
 #define BEST_SHARE     0.95
@@ -149,11 +151,6 @@ static double most_of(double latency, double n, double rate, double s)
     return rest > 0 ? pow(rest, -1 / s) : INFINITY;
 }
 
-static double rate_of(double latency, double most, double n, double s)
-{
-    return pow(pow(latency / n, s) + pow(most, -s), -1 / s);
-}
-
 /* The knee through three points: one request, `middle` and `last`. */
 static EngStatus fit_knee(Fit *f, double latency, double middle, double middle_rate, double last,
                           double last_rate, EngKnee *knee)
@@ -162,7 +159,7 @@ static EngStatus fit_knee(Fit *f, double latency, double middle, double middle_r
     *knee = (EngKnee){.latency = latency, .tried = last};
     for (int i = 0; i < 200; i++) {
         double s = (low + high) / 2, most = most_of(latency, last, last_rate, s);
-        bool too_slow = !isinf(most) && rate_of(latency, most, middle, s) < middle_rate;
+        bool too_slow = !isinf(most) && eng_knee_rate(middle, latency, most, s) < middle_rate;
         if (isinf(most) || too_slow)
             low = s;
         else
@@ -171,7 +168,7 @@ static EngStatus fit_knee(Fit *f, double latency, double middle, double middle_r
     knee->exponent = (low + high) / 2;
     knee->most = most_of(latency, last, last_rate, knee->exponent);
     if (isfinite(knee->most) &&
-        fabs(rate_of(latency, knee->most, middle, knee->exponent) / middle_rate - 1) < 0.01)
+        fabs(eng_knee_rate(middle, latency, knee->most, knee->exponent) / middle_rate - 1) < 0.01)
         return ENG_OK;
     *knee = (EngKnee){0};
     return ENG_FAIL(f->err, ENG_UNSUPPORTED,
