@@ -23,6 +23,7 @@ static EngStatus add_machine(EngSize *s, int index, EngErr *err)
     EngStatus status = eng_machine_open(name, &one, err);
     if (status == ENG_NOT_FOUND)
         return ENG_FAIL(err, ENG_BAD_DATA, "--machine=%s: no such file", name);
+    if (status == ENG_USAGE) eng_err_prefix(err, "--machine");
     for (int i = 0; !status && i < one.n_tiers; i++) {
         for (int j = 0; j < all->n_tiers; j++)
             if (!strcmp(all->tiers[j].name, one.tiers[i].name))
@@ -50,8 +51,10 @@ static EngStatus open_machines(EngSize *s, EngErr *err)
                         "--machine is needed: a preset, or a file (engram calibrate writes one)");
     for (int i = 0; !status && i < n; i++) status = add_machine(s, i, err);
     s->n_given_tiers = s->machine.n_tiers;
-    for (int i = 0; !status && i < eng_cli_repeats(s->cli, "assume"); i++)
+    for (int i = 0; !status && i < eng_cli_repeats(s->cli, "assume"); i++) {
         status = eng_machine_assume(&s->machine, eng_cli_repeat(s->cli, "assume", i), err);
+        if (status) eng_err_prefix(err, "--assume");
+    }
     return status;
 }
 
@@ -242,8 +245,9 @@ static EngStatus read_model(EngSize *s, EngErr *err)
     const char *model;
     EngStatus status =
         eng_size_need_text(s, "model", "an Engram preset, such as v41-flash", &model, err);
-    if (!status) status = eng_preset_find(model, &s->preset, err);
     if (status) return status;
+    status = eng_preset_find(model, &s->preset, err);
+    if (status) return eng_err_prefix(err, "--model"), status;
     status = eng_model_open(file ? file : s->preset.name, &s->model, err);
     if (status != ENG_NOT_FOUND) return status;
     if (file) return ENG_FAIL(err, ENG_BAD_DATA, "--weights=%s: no such file or model", file);
@@ -413,8 +417,10 @@ EngStatus eng_size_read(EngSize *s, EngErr *err)
     for (int i = 0; !status && i < s->n_paths; i++) status = eng_size_basis(s, &s->paths[i], err);
     if (!status) status = read_training(s, err);
     if (!status) status = read_caches(s, err);
-    if (!status && s->ranks && s->model.n_weights)
+    if (!status && s->ranks && s->model.n_weights) {
         status = eng_model_split(&s->model, s->ranks, err);
+        if (status) eng_err_prefix(err, "--ranks");
+    }
     if (!status) status = check_unused(s, err);
     return status ? status : eng_size_read_shares(s, err);
 }

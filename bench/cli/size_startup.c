@@ -52,7 +52,7 @@ EngStatus eng_size_print_startup(const EngSize *s, const EngSizePath *path, cons
     EngStatus status = plan(s, path, ledger, &start, err);
     if (status) return status;
     eng_str_add(out, "start-up: ");
-    print_part("reading", start.read, "",
+    print_part("reading in order", start.read, "",
                isnan(read_by_host(s, path)) ? "--host-devices, which read one drive"
                                             : "a tier nvme or file with a bandwidth",
                out);

@@ -289,7 +289,7 @@ EngStatus eng_machine_open(const char *name, EngMachineModel *machine, EngErr *e
         if (!strcmp(names[i], name))
             return eng_machine_parse(name, eng_embedded_machines[i].text, machine, err);
     const char *near = eng_nearest(name, names, g_n_names);
-    return ENG_FAIL(err, ENG_USAGE, "machine: no preset is called \"%s\"%s%s%s", name,
+    return ENG_FAIL(err, ENG_USAGE, "no machine preset is called \"%s\"%s%s%s", name,
                     near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
@@ -316,7 +316,7 @@ EngStatus eng_tier_need(const EngTier *tier, EngTierField field, double *value, 
     *value = tier->fields[field].value;
     if (eng_tier_has(tier, field)) return ENG_OK;
     return ENG_FAIL(err, ENG_UNSUPPORTED,
-                    "no source gives the %s of tier %s; assume one, such as %s.%s=%s",
+                    "no source gives the %s of tier %s; assume one, such as --assume=%s.%s=%s",
                     g_fields[field].name, tier->name, tier->name, g_fields[field].name,
                     g_fields[field].example);
 }
@@ -326,25 +326,24 @@ EngStatus eng_machine_assume(EngMachineModel *machine, const char *text, EngErr 
     char tier_name[24], field_name[32];
     int n = 0;
     if (sscanf(text, "%23[^.=].%31[^=]=%n", tier_name, field_name, &n) != 2 || !n)
-        return ENG_FAIL(err, ENG_USAGE, "assume \"%s\": not tier.field=value", text);
+        return ENG_FAIL(err, ENG_USAGE, "\"%s\": not tier.field=value", text);
     int f = field_of(field_name);
     if (f < 0)
-        return ENG_FAIL(err, ENG_USAGE, "assume \"%s\": a tier has no field \"%s\"", text,
-                        field_name);
+        return ENG_FAIL(err, ENG_USAGE, "\"%s\": a tier has no field \"%s\"", text, field_name);
     double value;
     EngStatus status = eng_quantity_parse(text + n, g_fields[f].dimension, &value, err);
-    if (status) return eng_err_prefix(err, "assume \"%s\"", text), status;
+    if (status) return eng_err_prefix(err, "\"%s\"", text), status;
     int t = 0;
     while (t < machine->n_tiers && strcmp(machine->tiers[t].name, tier_name)) t++;
     if (t == ENG_MAX_TIERS)
-        return ENG_FAIL(err, ENG_USAGE, "assume \"%s\": more than %d tiers", text, ENG_MAX_TIERS);
+        return ENG_FAIL(err, ENG_USAGE, "\"%s\": more than %d tiers", text, ENG_MAX_TIERS);
     EngTier *tier = &machine->tiers[t];
     if (t == machine->n_tiers) {
         machine->n_tiers++;
         memcpy(tier->name, tier_name, sizeof tier->name);
     }
     if (tier->fields[f].origin == ENG_ASSUMED)
-        return ENG_FAIL(err, ENG_USAGE, "assume \"%s\": %s.%s is assumed already", text, tier_name,
+        return ENG_FAIL(err, ENG_USAGE, "\"%s\": %s.%s is assumed already", text, tier_name,
                         field_name);
     tier->fields[f] = (EngQuantity){
         .value = value, .low = value, .high = value, .origin = ENG_ASSUMED, .source = "the plan"};

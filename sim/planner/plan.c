@@ -227,6 +227,10 @@ void eng_step_cure(const EngStepInput *in, const EngStepPlan *plan, int k, EngSt
 static void print_stage(const EngGather *gather, int i, EngStr *out)
 {
     const EngStage *s = &gather->stages[i];
+    if (!(s->rows > 0)) { /* its latency, too, is not part of the fetch */
+        eng_str_printf(out, "    %s: nothing to fetch\n", s->tier->name);
+        return;
+    }
     eng_str_printf(out, "    %s: %.4g requests, %.4g MB:", s->tier->name, s->requests,
                    s->bytes / 1e6);
     for (int t = 0; t < ENG_GATHER_COUNT; t++)

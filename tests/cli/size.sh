@@ -75,6 +75,10 @@ says '^host  *32.000 GB .*row caches of replicas, pinned' '3072 read by one read
 "$engram" size ${drive/--path=nvme/} --machine=h200 --machine=epyc-9005 $assume --path=nvme,dram,pcie ${step/hits=0/hits=0.75} --cache=9000GB@dram >out.txt 2>err.txt ||
     fail "a large cache: $(cat err.txt)"
 says 'host: .* does not fit by .*its largest line is row cache' 'verdict .*does not fit'
+# A cache that holds all leaves the drive nothing to do; 80 us are in no layer's fetch.
+"$engram" size ${drive/--path=nvme/} --machine=h200 --machine=epyc-9005 $assume --path=nvme,dram,pcie ${step/hits=0/hits=100%} --cache=16GB@dram >out.txt 2>err.txt ||
+    fail "a cache of all: $(cat err.txt)"
+says 'layer 1: hidden: fetch 23.8' '^    nvme: nothing to fetch$'
 # Of 4 GB in the memory of four readers each has one; a replica of two hosts has half of its 16 GB on each.
 host_hbm=$(echo "$host" | sed 's/--path=dram,pcie/--path=dram,pcie,hbm/; s/--hits=0/--hits=50%/')
 "$engram" size $host_hbm $assume --assume=hbm.latency=600ns --assume=hbm.efficiency=50% --cache=4GB@hbm --readers=4 --ranks=4 --host-devices=4 \
@@ -103,10 +107,10 @@ started() # words, options
         fail "start-up $2: $(cat err.txt)"
     says "$1"
 }
-started 'start-up: reading 15.6 s beside populating 0.507 s, in all 15.6 s' "--path=hbm --shards=8 --copies=1 --host-devices=8"
-started 'start-up: reading 7.8 s beside populating 0.253 s, in all 7.8 s' "--path=hbm --shards=16 --copies=1 --host-devices=8"
-started 'start-up: reading not known (--host-devices, which read one drive) beside .*, in all not known' "--path=hbm --shards=8 --copies=1"
-started 'start-up: reading 15.6 s beside populating 203 s, then pinning 101 s, in all 304 s' "--path=dram,pcie --shards=1 --copies=2"
+started 'start-up: reading in order 15.6 s beside populating 0.507 s, in all 15.6 s' "--path=hbm --shards=8 --copies=1 --host-devices=8"
+started 'start-up: reading in order 7.8 s beside populating 0.253 s, in all 7.8 s' "--path=hbm --shards=16 --copies=1 --host-devices=8"
+started 'start-up: reading in order not known (--host-devices, which read one drive) beside .*, in all not known' "--path=hbm --shards=8 --copies=1"
+started 'start-up: reading in order 15.6 s beside populating 203 s, then pinning 101 s, in all 304 s' "--path=dram,pcie --shards=1 --copies=2"
 # A quarter less of the link, which 3072 x 3 x 128 B at 53.12 GB/s and 1.61 us go through: 31.2196 us, not 23.8172. Rates in proportion,
 # at 1,000,000 tokens/s: 250,000 of 63 replicas of 4000 on 32 hosts, 750,000 of 66 of 11,378 on 33. Scales stay where they lie when
 # the tier that holds them is moved: nothing but 27.5 ns of 110 is less.
@@ -187,9 +191,12 @@ expect() # exit code, words on stderr, options
 }
 expect 1 'dram.efficiency=50%' "$host"
 # What is not known of one machine does not make it faster than another.
-expect 1 'no source gives the granule of tier pcie; assume one, such as pcie.granule=128B' "${host/h200/mi300x} $assume"
+expect 1 'no source gives the granule of tier pcie; assume one, such as --assume=pcie.granule=128B' "${host/h200/mi300x} $assume"
 expect 1 'no source gives the request_rate of tier nic' "--machine=gb10 --path=dram,nic --assume=dram.granule=64B $step"
-expect 1 'did you mean "h200"' "--machine=h20 --path=hbm $step"
+expect 1 '--machine: no machine preset is called "h20", did you mean "h200"' "--machine=h20 --path=hbm $step"
+expect 1 '--assume: "pcie": not tier.field=value' "$host $assume --assume=pcie"
+expect 1 '--assume: "pcie.speed=1GB/s": a tier has no field' "$host $assume --assume=pcie.speed=1GB/s"
+expect 1 '--model: .*no preset is called "v41_flash"' "${host/v41-flash/v41_flash} $assume"
 expect 1 'machine is needed' "--path=hbm $step"
 expect 1 'path is needed' "--machine=h200 $step"
 expect 1 'names no tier' "${host/dram,pcie/} $assume"
@@ -238,7 +245,7 @@ expect 1 'has no tier ""' "$host $assume --path=dram,"
 expect 1 '"" is not streams' "$host $assume --traffic=decode,streams=4,layer=1ms,,rate=1k/s"
 expect 1 '"" is not streams' "$host $assume --traffic=decode,streams=4,layer=1ms,"
 expect 1 'a scheme and one link' "${shared/$traffic/} --exchange=all-gather,nvlink,"
-expect 1 'pcie.latency is assumed already' "$host $assume --assume=pcie.latency=2us"
+expect 1 '--assume: "pcie.latency=2us": pcie.latency is assumed already' "$host $assume --assume=pcie.latency=2us"
 expect 1 'no path passes a tier "drm"; did you mean "dram"?' "$host $assume --assume=drm.bandwidth=1GB/s"
 expect 1 'slo=prefill=25ms: no --traffic is prefill' "$host $assume --slo=prefill=25ms"
 expect 1 'slo=decode=1s,prefill=2s: no --traffic is prefill' "$host $assume --slo=decode=1s,prefill=2s"
@@ -247,7 +254,7 @@ expect 1 'years=1e+18: nothing is used for more than 100' "$host $assume --ranks
 expect 1 'efficiency is above 1' "$host --assume=dram.efficiency=130%"
 expect 1 'pin_limit is above capacity' "$host $assume --assume=dram.pin_limit=1TB"
 expect 1 'layers=10: v41-flash has 40; shapes of another' "${host/layers=40/layers=10} $assume"
-expect 1 '1000 ranks cannot share tensors of at most 384 parts' "$host $assume --ranks=1000"
+expect 1 '--ranks: .*1000 ranks cannot share tensors of at most 384 parts' "$host $assume --ranks=1000"
 expect 1 'not a share' "${host/unique=1/unique=2} $assume"
 expect 1 'percentile' "$host $assume --slo=p99=25ms"
 expect 1 'percentile' "$host $assume --slo=99%:25ms"
