@@ -26,11 +26,11 @@ static void anchor(EngSizePoints *p, const char *name, const char *unit, double 
 /* GiB of weights on a rank, by shape. */
 static EngStatus rank_weights(int ranks, double *gib, EngErr *err)
 {
-    static EngModel model;
+    EngModel model;
     EngStatus status = eng_model_open("v41-flash", &model, err);
     if (!status) status = eng_model_split(&model, ranks, err);
     *gib = 0;
-    for (int i = 0; i < model.n_weights && !status; i++) {
+    for (int i = 0; !status && i < model.n_weights; i++) {
         uint64_t bytes;
         status = eng_tensor_bytes(&model.weights[i], &bytes, err);
         *gib += status ? 0 : (double)bytes / GIB;
