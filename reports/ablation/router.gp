@@ -40,11 +40,11 @@ if (words(steps)) {
     set ylabel 'loss less the mean over the axis (nats)'
 }
 set xlabel 'learning rate'
-if (words(rates)) {
+if (words(rates)) { # other series than on the left: no hue twice
     eval 'set xtics (' . cut(of_rates) . ')'
     plot for [i=1:words(rates)] data using (part('seed', 'lr', word(rates, i), column('x'))):(column('difference')) with points \
-            pointtype 6 pointsize 0.5 linecolor rgb hue(i) notitle, \
+            pointtype 6 pointsize 0.5 linecolor rgb hue(words(steps) + i) notitle, \
         for [i=1:words(rates)] data using (part('mean', 'lr', word(rates, i), column('x'))):(column('difference')) with linespoints \
-            pointtype mark(word(rates, i), i) linecolor rgb hue(i) title word(rates, i)
+            pointtype mark(word(rates, i), i) linecolor rgb hue(words(steps) + i) title word(rates, i)
 }
 unset multiplot
