@@ -353,28 +353,6 @@ static bool is_free(int axis)
            !strcmp(eng_arm_axes[axis].name, "threads");
 }
 
-EngStatus eng_arm_changed(const EngPoint *a, const EngPoint *b, const char **axis, EngErr *err)
-{
-    char list[512] = "";
-    size_t used = 0;
-    int changed = 0;
-    *axis = NULL;
-    for (int i = 0; i < ENG_ARM_AXES; i++) {
-        const char *x = a->values[i].text, *y = b->values[i].text;
-        if (is_free(i) || !strcmp(x, y)) continue;
-        changed++;
-        *axis = eng_arm_axes[i].name;
-        if (used < sizeof list)
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s (%s, %s)",
-                                     used ? ", " : "", *axis, x, y);
-    }
-    if (changed <= 1) return ENG_OK;
-    *axis = NULL;
-    return ENG_FAIL(err, ENG_USAGE,
-                    "these arms differ in %d variables: %s; a comparison changes one", changed,
-                    list);
-}
-
 EngStatus eng_arm_check_sweep(const EngSweep *sweep, EngErr *err)
 {
     for (int i = 0; i < sweep->n_sections; i++) {

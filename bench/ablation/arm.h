@@ -4,7 +4,7 @@
  * An arm is a rung of the ladder (paper notes 8.3) with variables changed. Experts and table rows
  * follow from rho as in the paper: both share what is left of P_total when the active parameters
  * are taken out. The number of tokens is that of the rung at rho = 1, so that all arms of a budget
- * see the same text. A comparison may change one variable: eng_arm_changed says which.
+ * see the same text. A comparison may change one variable: eng_arm_check_sweep refuses more.
  */
 #ifndef ENG_ABLATION_ARM_H
 #define ENG_ABLATION_ARM_H
@@ -41,10 +41,7 @@ EngStatus eng_arm_manifest(const EngArm *arm, const EngTrainData *data, EngStr *
 /* Axes that are not at their default, "rho=0.8 seed=1"; "" for none. */
 EngStatus eng_arm_label(const EngPoint *point, EngStr *out, EngErr *err);
 
-/* The axis in which two arms differ, seeds aside: NULL for none. ENG_USAGE names all of them and
- * their values when there are several. */
-EngStatus eng_arm_changed(const EngPoint *a, const EngPoint *b, const char **axis, EngErr *err);
-/* The same of a sweep: each section may list several values for one variable beside the seed. */
+/* ENG_USAGE unless each section lists several values for at most one variable beside the seed. */
 EngStatus eng_arm_check_sweep(const EngSweep *sweep, EngErr *err);
 
 #define ENG_ARM_AXES 31

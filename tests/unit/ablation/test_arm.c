@@ -167,23 +167,6 @@ static void test_manifest_is_the_model(void **state)
     eng_train_data_close(&data);
 }
 
-/* Another seed alone is a repetition; one variable is a comparison; two are refused. */
-static void test_one_variable(void **state)
-{
-    (void)state;
-    const char *axis;
-    EngErr err = {0};
-    EngPoint a = POINT("rho", "0.8", "model_seed", "1"), b = POINT("rho", "0.8", "model_seed", "2");
-    assert_int_equal(eng_arm_changed(&a, &b, &axis, &err), ENG_OK);
-    assert_null(axis);
-    b = POINT("rho", "0.4", "model_seed", "2");
-    assert_int_equal(eng_arm_changed(&a, &b, &axis, &err), ENG_OK);
-    assert_string_equal(axis, "rho");
-    b = POINT("rho", "0.4", "gate", "off");
-    assert_int_equal(eng_arm_changed(&a, &b, &axis, &err), ENG_USAGE);
-    assert_non_null(strstr(err.text, "2 variables: rho (0.8, 0.4), gate (copysign, off)"));
-}
-
 static EngStatus check_text(const char *text, EngErr *err)
 {
     static const EngCatalog catalog = {.experiments = &eng_train_experiments,
@@ -217,7 +200,6 @@ int main(void)
         cmocka_unit_test(test_other_arms),
         cmocka_unit_test(test_what_cannot_be),
         cmocka_unit_test(test_manifest_is_the_model),
-        cmocka_unit_test(test_one_variable),
         cmocka_unit_test(test_sweeps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

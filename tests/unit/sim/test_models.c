@@ -1,25 +1,9 @@
 /* Models by tensor shapes: the published checkpoint, sparsity, and caches of context. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
-#include <math.h>
+#include "tests/unit/sim/planner_test.h"
 
 #include "base/mem.h"
 #include "kernels/address/preset.h"
 #include "sim/planner/model.h"
-
-#define LENGTH(a) (int)(sizeof(a) / sizeof *(a))
-
-static void assert_near(double got, double want, double within, const char *what)
-{
-    if (!(fabs(got - want) <= within)) fail_msg("%s: %.12g, not %.12g", what, got, want);
-}
 
 static void open_flash(EngModel *model)
 {

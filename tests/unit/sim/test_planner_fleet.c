@@ -1,14 +1,5 @@
 /* Start-up, training groups, hosts, cost, prices and admission. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
-#include <math.h>
+#include "tests/unit/sim/planner_test.h"
 
 #include "base/rng.h"
 #include "sim/cache/admission.h"
@@ -17,13 +8,7 @@
 #include "sim/planner/startup.h"
 #include "sim/planner/training.h"
 
-#define GIB       0x1p30
-#define LENGTH(a) (int)(sizeof(a) / sizeof *(a))
-
-static void assert_near(double got, double want, double within, const char *what)
-{
-    if (!(fabs(got - want) <= within)) fail_msg("%s: %.9g, not %.9g", what, got, want);
-}
+#define GIB  0x1p30
 
 #define SAID "\"kind\": \"spec\", \"date\": \"2026-11-29\", \"source\": \"x\""
 

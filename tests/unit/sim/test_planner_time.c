@@ -1,22 +1,11 @@
 /* Gather times, windows and stalls: against hand-worked numbers, published curves of two drives,
  * and the formulas where they are exact. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
-#include <math.h>
+#include "tests/unit/sim/planner_test.h"
 
 #include "base/rng.h"
 #include "sim/planner/gather.h"
 #include "sim/planner/knee.h"
 #include "sim/timeline/window.h"
-
-#define LENGTH(a) (int)(sizeof(a) / sizeof *(a))
 
 static EngTier make_tier(const char *name)
 {
@@ -28,11 +17,6 @@ static EngTier make_tier(const char *name)
 static void set(EngTier *tier, EngTierField field, double value)
 {
     tier->fields[field] = (EngQuantity){.value = value, .origin = ENG_MEASURED};
-}
-
-static void assert_near(double got, double want, double within, const char *what)
-{
-    if (!(fabs(got - want) <= within)) fail_msg("%s: %.9g, not %.9g", what, got, want);
 }
 
 /* ---- knee ---- */
