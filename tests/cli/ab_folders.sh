@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # label: nightly. engram ab between build folders: the kernels of a folder are built when they are missing; edit,
-# compile and verdict in one command; a broken edit is told. Arguments: the program, the source folder.
+# compile and verdict in one command; a broken edit is told. skips: no cmake. Arguments: the program, the source folder.
 set -u
 engram=$1
 source=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-command -v cmake >/dev/null || { echo "no cmake"; exit 77; }
+command -v cmake >/dev/null || { echo "skipped: no cmake"; exit 77; }
 failures=0
 fail() { echo "FAIL: $*"; failures=1; }
 expect() { # expect CODE PATTERN ARGUMENT...

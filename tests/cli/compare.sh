@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # label: slow. engram compare from the outside: two runs, the same measurement, other machines, other databases.
+# skips: no sqlite3 program
 # Arguments: the program, the source folder.
 set -u
 engram=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-command -v sqlite3 >/dev/null || { echo "no sqlite3 program"; exit 77; }
+command -v sqlite3 >/dev/null || { echo "skipped: no sqlite3 program"; exit 77; }
 failures=0
 fail() { echo "FAIL: $*"; failures=1; }
 expect() { # expect CODE PATTERN ARGUMENT...

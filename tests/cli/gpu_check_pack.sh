@@ -1,9 +1,9 @@
 #!/bin/bash
 # label: nightly
-# scripts/gpu_check: packs with nvcc within 30 MiB, and the pack runs alone up to the first device step.
+# scripts/gpu_check: packs with nvcc within 30 MiB, and the pack runs alone up to the first device step. skips: no nvcc
 set -u
 source=$2
-[ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ] || { echo 'no nvcc'; exit 77; }
+[ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ] || { echo 'skipped: no nvcc'; exit 77; }
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 fail() { echo "FAIL: $*"; exit 1; }
 GPU_CHECK_JOBS=2 bash "$source/scripts/gpu_check" --pack="$work/pack" --build="$work/build" >"$work/out" 2>&1 ||

@@ -2,11 +2,11 @@
 # Faults of a table file and its device as the experiments meet them: reads that fail, a file cut short while it is
 # read, damage, a full disk, too few descriptors, io_uring forbidden, too little memory. Each is named with the file,
 # ends with the documented code, and no point with other rows than the seed's counts as measured.
-# Arguments: the program, the source folder.
+# skips: no sqlite3 program. Arguments: the program, the source folder.
 set -u
 engram=$1
 source=$2
-command -v sqlite3 >/dev/null || { echo "no sqlite3 program"; exit 77; }
+command -v sqlite3 >/dev/null || { echo "skipped: no sqlite3 program"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1

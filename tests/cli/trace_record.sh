@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # label: fast
 # engram trace record on a program that is not ours: every thread and process, names, payloads, a killed program, a
-# full buffer, exit codes, and what cannot be recorded. Arguments: the program, the source folder.
+# full buffer, exit codes, and what cannot be recorded. skips: no NVTX headers. Arguments: the program, the source folder.
 set -u
 engram=$1
 annotated=$(dirname "$engram")/tests/annotated
-[ -x "$annotated" ] || { echo "skipped: built without the NVTX headers"; exit 77; }
+[ -x "$annotated" ] || { echo "skipped: no NVTX headers"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1

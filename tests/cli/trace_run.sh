@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # label: fast
 # engram run --trace: a trace per measured point from samples of its own, which no summary, export, comparison or
-# plan ever counts as a time. Arguments: the program, the source folder.
+# plan ever counts as a time. skips: no NVTX headers. Arguments: the program, the source folder.
 set -u
 engram=$1
 work=$(mktemp -d)
@@ -23,7 +23,7 @@ is() { # EXPECTED FILE SQL
     got=$(sqlite3 "$2" "$3")
     [ "$got" = "$1" ] || fail "$2: '$got' instead of '$1': $3"
 }
-"$engram" trace record --overhead >/dev/null 2>&1 || { echo "skipped: built without the NVTX headers"; exit 77; }
+"$engram" trace record --overhead >/dev/null 2>&1 || { echo "skipped: no NVTX headers"; exit 77; }
 tiny=(-a preset=laptop -a corpus=uniform -a rows=2^8 -a tokens=2 -a pairs=3 -a segments=2)
 
 # ---- a file per point, from 20 samples of one segment ----

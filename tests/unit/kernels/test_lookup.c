@@ -1,6 +1,6 @@
 /* Look-up: every variant against the double-precision oracle within derived limits, over row
  * formats, heads, odd shapes and buffers; extreme and NaN bytes; threads that must not change a
- * bit; the same bits as the gather and the product it is made of.
+ * bit; the same bits as the gather and the product it is made of. skips: no AVX-512
  */
 #include "kernels_test.h"
 
@@ -175,6 +175,7 @@ static void test_extreme_rows(void **state)
     Data d = make_data(ENG_ROW_FP8, DIMS, COLUMNS, TOKENS, N, ENG_F32, 2);
     if (!kernel || kernel->supports(&d.problem, &err)) {
         free_data(&d);
+        print_message("skipped: no AVX-512\n");
         skip();
         return;
     }
@@ -284,6 +285,7 @@ static void test_threads_and_composition(void **state)
             Data d = make_data((EngRowFormat)format, 64, 3, tokens[i], N, ENG_F32, 1);
             if (!fused || !look_up(fused, &d, one)) {
                 free_data(&d);
+                print_message("skipped: no AVX-512\n");
                 skip();
                 return;
             }

@@ -1,6 +1,6 @@
 /* The contract of trace files: tables, columns and types are those of the documented schema, and of
  * a real export where one lies beside; the queries behind nsys's reports give what was put in; a
- * full disk or a failing allocation leaves no file. */
+ * full disk or a failing allocation leaves no file. skips: no shared data */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

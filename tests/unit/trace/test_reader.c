@@ -1,5 +1,6 @@
 /* Reading traces: three schema versions from an independent script, what is refused, a real export
- * compared with plain SQL, and the same with tables and columns taken away. */
+ * compared with plain SQL, and the same with tables and columns taken away. skips: no shared data
+ */
 #include "tests/unit/trace/trace_fixtures.h"
 
 #include <math.h>

@@ -86,7 +86,7 @@ static inline const char *real_export(void)
     static char path[512];
     snprintf(path, sizeof path, "%s/data/nsys/h100_2gpu_train.sqlite", fixtures_shared);
     if (eng_file_exists(path)) return path;
-    print_message("skip: no shared data\n");
+    print_message("skipped: no shared data\n");
     return NULL;
 }
 
