@@ -20,13 +20,11 @@
 #include "bench/experiments/support.h"
 #include "bench/experiments/windows.h"
 
-#define EST_FLOPS_PER_NS   60.0 /* of the projection, as in project.c; the rest is 1 % */
-#define EST_WEIGHTS_PER_NS 4.0
-#define CHECKED_OUTPUTS    96 /* of the projection */
-#define CHECKED_TOKENS     16 /* of the gate: all their outputs */
-#define SEED_STATES        0x686964646e657373u
-#define MAX_STAGES         4
-#define KEPT_RUNS          64 /* whose stages are remembered: most of a sample's */
+#define CHECKED_OUTPUTS 96 /* of the projection */
+#define CHECKED_TOKENS  16 /* of the gate: all their outputs */
+#define SEED_STATES     0x686964646e657373u
+#define MAX_STAGES      4
+#define KEPT_RUNS       64 /* whose stages are remembered: most of a sample's */
 
 static const char *const g_words_variant[] = {"portable", "best", "fused", "cuda", NULL};
 static const EngOp g_apart[] = {ENG_OP_HASH, ENG_OP_GATHER, ENG_OP_PROJECT, ENG_OP_GATE};
@@ -120,15 +118,6 @@ static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
                       .private_bytes =
                           (size_t)shape.tokens * (size_t)(2 * shape.k + 4 * shape.n) + 4 * weights};
     return ENG_OK;
-}
-
-static double estimate_ns(const EngPoint *point)
-{
-    EngShape shape;
-    if (eng_shape_resolve(point, &shape, NULL)) return 0;
-    double weights = (double)shape.n * (double)shape.k;
-    return (weights / EST_WEIGHTS_PER_NS + 2 * weights * (double)shape.tokens / EST_FLOPS_PER_NS) /
-           shape.threads;
 }
 
 /* ---- set-up ---- */
@@ -416,7 +405,7 @@ const EngExperiment eng_experiment_chain = {
     .tunables = eng_tunable_placement,
     .check = check,
     .need = need,
-    .estimate_ns = estimate_ns,
+    .estimate_ns = eng_shape_product_ns,
     .setup = setup,
     .run = run,
     .verify = verify,

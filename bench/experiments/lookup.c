@@ -14,9 +14,7 @@
 #include "bench/experiments/support.h"
 #include "bench/experiments/windows.h"
 
-#define EST_FLOPS_PER_NS   60.0 /* as in project.c */
-#define EST_WEIGHTS_PER_NS 4.0
-#define CHECKED_OUTPUTS    96
+#define CHECKED_OUTPUTS 96
 
 static const EngAxisDef g_axes[] = {
     ENG_AXES_TABLE,      ENG_AXIS_TOKENS_DEF("64", "M: tokens per call"),
@@ -91,15 +89,6 @@ static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
                           3 * activations + 4 * weights +
                           rows * (size_t)eng_windows_count(shape.tokens) * sizeof(int64_t)};
     return ENG_OK;
-}
-
-static double estimate_ns(const EngPoint *point)
-{
-    EngShape shape;
-    if (eng_shape_resolve(point, &shape, NULL)) return 0;
-    double weights = (double)shape.n * (double)shape.k;
-    return (weights / EST_WEIGHTS_PER_NS + 2 * weights * (double)shape.tokens / EST_FLOPS_PER_NS) /
-           shape.threads;
 }
 
 static void teardown(void *opaque)
@@ -236,7 +225,7 @@ const EngExperiment eng_experiment_lookup = {
     .tunables = eng_tunable_placement,
     .check = check,
     .need = need,
-    .estimate_ns = estimate_ns,
+    .estimate_ns = eng_shape_product_ns,
     .setup = setup,
     .run = run,
     .verify = verify,

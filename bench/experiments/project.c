@@ -12,11 +12,9 @@
 #include "bench/experiments/support.h"
 #include "bench/experiments/windows.h"
 
-#define EST_FLOPS_PER_NS   60.0 /* one core of 2024, many tokens */
-#define EST_WEIGHTS_PER_NS 4.0  /* bytes: what few tokens pay for reading the weights */
-#define MAX_WINDOWS        16
-#define MAX_INPUT_BYTES    (64u << 20) /* of all windows: larger ones need no rotation */
-#define CHECKED_OUTPUTS    96
+#define MAX_WINDOWS     16
+#define MAX_INPUT_BYTES (64u << 20) /* of all windows: larger ones need no rotation */
+#define CHECKED_OUTPUTS 96
 
 static const char *const g_words_weights[] = {"fp8", "bf16", NULL};
 
@@ -112,15 +110,6 @@ static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
                       .max_tokens = shape.tokens,
                       .private_bytes = 2 * activations + 4 * weights};
     return ENG_OK;
-}
-
-static double estimate_ns(const EngPoint *point)
-{
-    EngShape shape;
-    if (eng_shape_resolve(point, &shape, NULL)) return 0;
-    double weights = (double)shape.n * (double)shape.k;
-    return (weights / EST_WEIGHTS_PER_NS + 2 * weights * (double)shape.tokens / EST_FLOPS_PER_NS) /
-           shape.threads;
 }
 
 static void teardown(void *opaque)
@@ -261,7 +250,7 @@ const EngExperiment eng_experiment_project = {
     .tunables = eng_tunable_placement,
     .check = check,
     .need = need,
-    .estimate_ns = estimate_ns,
+    .estimate_ns = eng_shape_product_ns,
     .setup = setup,
     .run = run,
     .verify = verify,

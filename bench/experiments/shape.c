@@ -258,3 +258,14 @@ EngStatus eng_kernel_supports(const EngKernel *kernel, const EngProblem *problem
 {
     return kernel->supports ? kernel->supports(problem, err) : ENG_OK;
 }
+
+double eng_shape_product_ns(const EngPoint *point)
+{
+    const double flops_per_ns = 60; /* one core of 2024, many tokens */
+    const double bytes_per_ns = 4;  /* what few tokens pay for reading the weights */
+    EngShape shape;
+    if (eng_shape_resolve(point, &shape, NULL)) return 0;
+    double weights = (double)shape.n * (double)shape.k;
+    return (weights / bytes_per_ns + 2 * weights * (double)shape.tokens / flops_per_ns) /
+           shape.threads;
+}

@@ -38,9 +38,9 @@ typedef struct EngShape {
 EngStatus eng_shape_resolve(const EngPoint *point, EngShape *shape, EngErr *err);
 
 /* The same addressing over another vocabulary. ENG_USAGE from eng_address_build. */
-/* Of all layers of the preset; the other keeps the shape's own. */
-EngStatus eng_shape_layers(const EngShape *shape, int64_t vocab, EngAddress *address, EngErr *err);
 EngStatus eng_shape_address(const EngShape *shape, int64_t vocab, EngAddress *address, EngErr *err);
+/* The same for all layers of the preset, not the shape's own alone. */
+EngStatus eng_shape_layers(const EngShape *shape, int64_t vocab, EngAddress *address, EngErr *err);
 
 /* "2-4" or "3" into first and last; ENG_USAGE naming the text. */
 EngStatus eng_orders_parse(const char *text, int *min_order, int *max_order, EngErr *err);
@@ -58,5 +58,9 @@ EngStatus eng_kernel_supports(const EngKernel *kernel, const EngProblem *problem
 
 /* A table of the shape without memory, for supports(). */
 EngTable eng_shape_table(const EngShape *shape);
+
+/* An experiment's estimate_ns where the shape's product is what takes the time; 0 for a point
+ * without a shape. */
+double eng_shape_product_ns(const EngPoint *point);
 
 #endif

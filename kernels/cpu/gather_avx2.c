@@ -20,6 +20,7 @@
 
 #include "kernels/cpu/decode.h"
 #include "kernels/cpu/gather_loop.h"
+#include "kernels/cpu/gather_parts.h"
 
 static EngStatus supports(const EngProblem *problem, EngErr *why)
 {
@@ -33,15 +34,6 @@ static EngStatus supports(const EngProblem *problem, EngErr *why)
 
 #define BASE  ENG_ALWAYS_INLINE ENG_TARGET_AVX2
 #define GROUP ENG_SCALE_GROUP
-
-static __attribute__((noinline)) void scalar_row(const uint8_t *values, const uint8_t *scales,
-                                                 int groups, uint8_t *out, bool f32)
-{
-    if (f32)
-        eng_cpu_decode_f32_table(values, scales, groups, out);
-    else
-        eng_cpu_decode_bf16_table(values, scales, groups, out);
-}
 
 BASE void put(uint8_t *to, __m256i x, bool stream)
 {
@@ -82,7 +74,7 @@ BASE void fp8_f32_row(const uint8_t *values, const uint8_t *scales, uint8_t *out
                       bool stream)
 {
     if (!eng_gather_plain_scales(scales, groups) || any_nan(values, groups)) {
-        scalar_row(values, scales, groups, out, true);
+        eng_gather_scalar_row(values, scales, groups, out, true);
         return;
     }
 #pragma GCC unroll 4
@@ -175,7 +167,8 @@ BASE void fp8_bf16_row(const uint8_t *values, const uint8_t *scales, uint8_t *ou
         put(out + (size_t)g * 64 + 32, second, stream);
     }
     __m256i nan = _mm256_cmpeq_epi8(most, _mm256_set1_epi8(0x7f));
-    if (!plain || _mm256_movemask_epi8(nan)) scalar_row(values, scales, groups, out, false);
+    if (!plain || _mm256_movemask_epi8(nan))
+        eng_gather_scalar_row(values, scales, groups, out, false);
 }
 
 BASE void copy_row(const EngGatherLoop *loop, const uint8_t *values, const uint8_t *scales,
@@ -246,49 +239,16 @@ static void int4_row(const uint8_t *values, const uint8_t *scales, uint8_t *out,
 /* ---- parts -------------------------------------------------------------------------------------
  */
 
-/* A part for each way to store, and for rows of 256 dims, whose eight groups are then a constant.
- * BODY sees loop, values, scales, out, out_scales, groups and stream. */
-#define ROW(name, GROUPS, STREAM, BODY)                                                            \
-    BASE void name(const EngGatherLoop *loop, const uint8_t *values, const uint8_t *scales,        \
-                   uint8_t *out, uint8_t *out_scales)                                              \
-    {                                                                                              \
-        const int groups = GROUPS;                                                                 \
-        const bool stream = STREAM;                                                                \
-        (void)loop, (void)scales, (void)out_scales, (void)groups, (void)stream;                    \
-        BODY;                                                                                      \
-    }
-
-#define PART(name, BURST, BODY)                                                                    \
-    ROW(name##_any, loop->groups, false, BODY)                                                     \
-    ROW(name##_any_stream, loop->groups, true, BODY)                                               \
-    ROW(name##_eight, 8, false, BODY)                                                              \
-    ROW(name##_eight_stream, 8, true, BODY)                                                        \
-    ENG_TARGET_AVX2 static void name(const EngGatherLoop *loop)                                    \
-    {                                                                                              \
-        EngRowKind kind = eng_gather_kind(loop);                                                   \
-        if (kind == ENG_ROWS_SPLIT_256 && loop->stream)                                            \
-            eng_gather_bursts(loop, name##_eight_stream, BURST, BURST, ENG_ROWS_SPLIT_256);        \
-        else if (kind == ENG_ROWS_SPLIT_256)                                                       \
-            eng_gather_bursts(loop, name##_eight, BURST, BURST, ENG_ROWS_SPLIT_256);               \
-        else if (loop->groups == 8 && loop->stream)                                                \
-            eng_gather_bursts(loop, name##_eight_stream, BURST, BURST, ENG_ROWS_ANY);              \
-        else if (loop->groups == 8)                                                                \
-            eng_gather_bursts(loop, name##_eight, BURST, BURST, ENG_ROWS_ANY);                     \
-        else if (loop->stream)                                                                     \
-            eng_gather_bursts(loop, name##_any_stream, BURST, BURST, ENG_ROWS_ANY);                \
-        else                                                                                       \
-            eng_gather_bursts(loop, name##_any, BURST, BURST, ENG_ROWS_ANY);                       \
-        if (loop->stream) _mm_sfence();                                                            \
-    }
-
-PART(fp8_bf16, 24, fp8_bf16_row(values, scales, out, groups, stream))
-PART(fp8_f32, 48, fp8_f32_row(values, scales, out, groups, stream))
-PART(copy_fp8, 48, copy_row(loop, values, scales, out, out_scales, stream))
-PART(copy_wide, 12, copy_row(loop, values, scales, out, out_scales, stream))
-PART(widen, 24, widen_row(loop, values, out, stream))
-PART(narrow, 12, narrow_row(loop, values, out))
-PART(int4_bf16, 48, int4_row(values, scales, out, groups, false))
-PART(int4_f32, 48, int4_row(values, scales, out, groups, true))
+ENG_GATHER_PART(fp8_bf16, ENG_TARGET_AVX2, 24, fp8_bf16_row(values, scales, out, groups, stream))
+ENG_GATHER_PART(fp8_f32, ENG_TARGET_AVX2, 48, fp8_f32_row(values, scales, out, groups, stream))
+ENG_GATHER_PART(copy_fp8, ENG_TARGET_AVX2, 48,
+                copy_row(loop, values, scales, out, out_scales, stream))
+ENG_GATHER_PART(copy_wide, ENG_TARGET_AVX2, 12,
+                copy_row(loop, values, scales, out, out_scales, stream))
+ENG_GATHER_PART(widen, ENG_TARGET_AVX2, 24, widen_row(loop, values, out, stream))
+ENG_GATHER_PART(narrow, ENG_TARGET_AVX2, 12, narrow_row(loop, values, out))
+ENG_GATHER_PART(int4_bf16, ENG_TARGET_AVX2, 48, int4_row(values, scales, out, groups, false))
+ENG_GATHER_PART(int4_f32, ENG_TARGET_AVX2, 48, int4_row(values, scales, out, groups, true))
 
 static EngGatherPartFn *part_of(const EngGatherProblem *p)
 {

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "kernels/cpu/decode.h"
 #include "kernels/cpu/gather_loop.h"
+#include "kernels/cpu/gather_parts.h"
 
 static EngStatus supports(const EngProblem *problem, EngErr *why)
 {
@@ -64,7 +65,7 @@ BASE void base_row(const EngGatherLoop *loop, const uint8_t *values, const uint8
     const size_t group_bytes = f32 ? 128 : 64;
     int g = 0;
     if (!eng_gather_plain_scales(scales, groups)) {
-        scalar_row(values, scales, groups, out, f32);
+        eng_gather_scalar_row(values, scales, groups, out, f32);
         return;
     }
 #pragma GCC unroll 4
@@ -92,52 +93,25 @@ BASE void copy_row(const EngGatherLoop *loop, const uint8_t *values, const uint8
 /* ---- parts -------------------------------------------------------------------------------------
  */
 
-/* A part for each way to store, and for rows of 256 dims, whose eight groups are then a constant.
- * BODY sees loop, values, scales, out, out_scales, groups and stream. */
-#define ROW(name, TARGET, GROUPS, STREAM, BODY)                                                    \
-    ENG_ALWAYS_INLINE TARGET void name(const EngGatherLoop *loop, const uint8_t *values,           \
-                                       const uint8_t *scales, uint8_t *out, uint8_t *out_scales)   \
-    {                                                                                              \
-        const int groups = GROUPS;                                                                 \
-        const bool stream = STREAM;                                                                \
-        (void)loop, (void)scales, (void)out_scales, (void)groups, (void)stream;                    \
-        BODY;                                                                                      \
-    }
-
-#define PART(name, TARGET, BURST, BODY)                                                            \
-    ROW(name##_any, TARGET, loop->groups, false, BODY)                                             \
-    ROW(name##_any_stream, TARGET, loop->groups, true, BODY)                                       \
-    ROW(name##_eight, TARGET, 8, false, BODY)                                                      \
-    ROW(name##_eight_stream, TARGET, 8, true, BODY)                                                \
-    TARGET static void name(const EngGatherLoop *loop)                                             \
-    {                                                                                              \
-        EngRowKind kind = eng_gather_kind(loop);                                                   \
-        if (kind == ENG_ROWS_SPLIT_256 && loop->stream)                                            \
-            eng_gather_bursts(loop, name##_eight_stream, BURST, BURST, ENG_ROWS_SPLIT_256);        \
-        else if (kind == ENG_ROWS_SPLIT_256)                                                       \
-            eng_gather_bursts(loop, name##_eight, BURST, BURST, ENG_ROWS_SPLIT_256);               \
-        else if (loop->groups == 8 && loop->stream)                                                \
-            eng_gather_bursts(loop, name##_eight_stream, BURST, BURST, ENG_ROWS_ANY);              \
-        else if (loop->groups == 8)                                                                \
-            eng_gather_bursts(loop, name##_eight, BURST, BURST, ENG_ROWS_ANY);                     \
-        else if (loop->stream)                                                                     \
-            eng_gather_bursts(loop, name##_any_stream, BURST, BURST, ENG_ROWS_ANY);                \
-        else                                                                                       \
-            eng_gather_bursts(loop, name##_any, BURST, BURST, ENG_ROWS_ANY);                       \
-        if (loop->stream) _mm_sfence();                                                            \
-    }
-
 /* Bursts: twice as many rows as fit the first-level cache beside their output are too many. */
-PART(vbmi_bf16, ENG_TARGET_AVX512_VBMI, 48, vbmi_row(values, scales, out, groups, false, stream))
-PART(vbmi_f32, ENG_TARGET_AVX512_VBMI, 48, vbmi_row(values, scales, out, groups, true, stream))
-PART(base_bf16, ENG_TARGET_AVX512, 48, base_row(loop, values, scales, out, groups, false, stream))
-PART(base_f32, ENG_TARGET_AVX512, 48, base_row(loop, values, scales, out, groups, true, stream))
-PART(copy_fp8, ENG_TARGET_AVX512, 48, copy_row(loop, values, scales, out, out_scales, stream))
-PART(copy_wide, ENG_TARGET_AVX512, 12, copy_row(loop, values, scales, out, out_scales, stream))
-PART(widen, ENG_TARGET_AVX512, 24, widen_row(loop, values, out, stream))
-PART(narrow, ENG_TARGET_AVX512, 12, narrow_row(loop, values, out))
-PART(int4_bf16, ENG_TARGET_AVX512, 48, int4_row(values, scales, out, groups, false, stream))
-PART(int4_f32, ENG_TARGET_AVX512, 48, int4_row(values, scales, out, groups, true, stream))
+ENG_GATHER_PART(vbmi_bf16, ENG_TARGET_AVX512_VBMI, 48,
+                vbmi_row(values, scales, out, groups, false, stream))
+ENG_GATHER_PART(vbmi_f32, ENG_TARGET_AVX512_VBMI, 48,
+                vbmi_row(values, scales, out, groups, true, stream))
+ENG_GATHER_PART(base_bf16, ENG_TARGET_AVX512, 48,
+                base_row(loop, values, scales, out, groups, false, stream))
+ENG_GATHER_PART(base_f32, ENG_TARGET_AVX512, 48,
+                base_row(loop, values, scales, out, groups, true, stream))
+ENG_GATHER_PART(copy_fp8, ENG_TARGET_AVX512, 48,
+                copy_row(loop, values, scales, out, out_scales, stream))
+ENG_GATHER_PART(copy_wide, ENG_TARGET_AVX512, 12,
+                copy_row(loop, values, scales, out, out_scales, stream))
+ENG_GATHER_PART(widen, ENG_TARGET_AVX512, 24, widen_row(loop, values, out, stream))
+ENG_GATHER_PART(narrow, ENG_TARGET_AVX512, 12, narrow_row(loop, values, out))
+ENG_GATHER_PART(int4_bf16, ENG_TARGET_AVX512, 48,
+                int4_row(values, scales, out, groups, false, stream))
+ENG_GATHER_PART(int4_f32, ENG_TARGET_AVX512, 48,
+                int4_row(values, scales, out, groups, true, stream))
 
 static EngGatherPartFn *part_of(const EngGatherProblem *p, bool vbmi)
 {

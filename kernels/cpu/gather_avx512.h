@@ -10,21 +10,12 @@
 
 #include "kernels/cpu/decode.h"
 #include "kernels/cpu/gather_loop.h"
+#include "kernels/cpu/gather_parts.h"
 #include "kernels/cpu/isa.h"
 
 #define BASE  ENG_ALWAYS_INLINE ENG_TARGET_AVX512
 #define VBMI  ENG_ALWAYS_INLINE ENG_TARGET_AVX512_VBMI
 #define GROUP ENG_SCALE_GROUP
-
-/* Rare, and kept out of the loops. */
-static __attribute__((noinline)) void scalar_row(const uint8_t *values, const uint8_t *scales,
-                                                 int groups, uint8_t *out, bool f32)
-{
-    if (f32)
-        eng_cpu_decode_f32_table(values, scales, groups, out);
-    else
-        eng_cpu_decode_bf16_table(values, scales, groups, out);
-}
 
 /* ---- stores ------------------------------------------------------------------------------------
  */
@@ -148,7 +139,7 @@ VBMI void vbmi_row(const uint8_t *values, const uint8_t *scales, uint8_t *out, i
                    bool stream)
 {
     if (!eng_gather_plain_scales(scales, groups)) {
-        scalar_row(values, scales, groups, out, f32);
+        eng_gather_scalar_row(values, scales, groups, out, f32);
         return;
     }
     for (int first = 0; first < groups; first += 8) {
