@@ -420,7 +420,7 @@ EngStatus eng_train_check(const EngTrainConfig *c, EngErr *err)
         {"lr", c->lr, 0, 100},
         {"final_lr", c->final_lr, 0, 1},
         {"warmup_steps", (double)c->warmup_steps, 0, 1e9},
-        {"table_lr", c->table_lr, 0, 1000},
+        {"table_lr", c->table_lr, 0, 1e6},
         {"beta1", c->beta1, 0, 0.999999},
         {"beta2", c->beta2, 0, 0.999999},
         {"adam_eps", c->adam_eps, 0, 1},

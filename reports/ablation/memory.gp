@@ -16,6 +16,8 @@ set multiplot layout 1,2 title title_text font ',14' noenhanced margins 0.09,0.9
 set title 'here: mean, 95 % interval, every seed' font ',11'
 plot for [i=1:words(ours)] data using (part('seed', word(ours, i), 1.04 * apart(i, column('x')))):(column('y')) with points pointtype 6 pointsize 0.5 linecolor rgb hue(i) notitle, \
     for [i=1:words(ours)] data using (part('mean', word(ours, i), apart(i, column('x')))):(column('y')):(column('lo')):(column('hi')) with yerrorbars \
+        pointtype mark(word(ours, i), i) linecolor rgb hue(i) notitle, \
+    for [i=1:words(ours)] data using (part('mean', word(ours, i), apart(i, column('x')))):(column('y')) with points \
         pointtype mark(word(ours, i), i) linecolor rgb hue(i) title word(ours, i), \
     for [i=1:words(ours)] data using (part('seed', word(ours, i), column('collapsed') > 0 ? 1.04 * apart(i, column('x')) : NaN)):(column('y')) with points \
         pointtype 2 linecolor rgb '#000000' notitle
