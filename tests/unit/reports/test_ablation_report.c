@@ -73,6 +73,11 @@ static void run(Fixture *f, const char *arm, int seed, double loss)
     for (int layer = 0; layer < 3; layer++)
         fixture_sql(f, "INSERT INTO series VALUES ('%q', '%q', 'lens', %d, %g)", f->block, f->key,
                     layer, 2 - layer + 0.01 * seed);
+    /* Pure MoE has learnt to copy, the others have not. */
+    fixture_sql(f, "INSERT INTO series VALUES ('%q', '%q', 'loss_copied', 0, %g)", f->block, f->key,
+                loss + 0.2);
+    fixture_sql(f, "INSERT INTO series VALUES ('%q', '%q', 'loss_copied', 1, %g)", f->block, f->key,
+                loss - (strstr(arm, "rho=") ? 0.5 : 0.8));
 }
 
 /* Seeds 1 to n; they differ by far more than the noise, which is drawn anew for every run. */
@@ -180,6 +185,24 @@ static void test_words_are_kept_apart(void **state)
     eng_free(html);
 }
 
+static void test_copied_tokens_are_apart(void **state)
+{
+    (void)state;
+    Fixture f;
+    begin(&f, "copied.db");
+    arm(&f, "rho=0.4", 4, 3.95);
+    arm(&f, "rho=0.8", 4, 3.895);
+    arm(&f, "", 4, 4);
+    fixture_close(&f);
+    char *html = page_of("copied.db");
+    assert_int_equal(lines_with("copied", "mean,not copied,", ",-0.10"), 1);
+    assert_int_equal(lines_with("copied", "mean,copied,", ",0.19"), 1);
+    assert_int_equal(lines_with("copied", "seed,", "copied,"), 3 * 2 * 4);
+    assert_non_null(strstr(html, "lowest at rho 0.8 where the context has no copy (-0.10"));
+    assert_non_null(strstr(html, ", at rho 1 where it has (+0.0000"));
+    eng_free(html);
+}
+
 /* Another rung, text, budget or number of streams is no further seed. */
 static void test_studies_are_kept_apart(void **state)
 {
@@ -256,6 +279,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words_are_kept_apart),
+        cmocka_unit_test(test_copied_tokens_are_apart),
         cmocka_unit_test(test_studies_are_kept_apart),
         cmocka_unit_test(test_one_seed),
     };
