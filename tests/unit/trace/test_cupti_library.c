@@ -26,8 +26,12 @@ int main(void)
 static bool have_library(EngCuptiApi *api)
 {
     EngErr err = {0};
-    if (!eng_cupti_load(NULL, api, &err)) return true;
-    print_message("skipped: no libcupti: %s\n", err.text);
+    if (eng_cupti_load(NULL, api, &err)) {
+        print_message("skipped: no libcupti: %s\n", err.text);
+        return false;
+    }
+    if (api->version == CUPTI_API_VERSION) return true;
+    print_message("skipped: another version of libcupti\n"); /* which may append fields */
     return false;
 }
 
@@ -36,7 +40,6 @@ static void test_sizes_of_library(void **state)
     (void)state;
     EngCuptiApi api;
     if (!have_library(&api)) skip();
-    if (api.version != CUPTI_API_VERSION) skip(); /* a newer one may append fields */
     static uint64_t bytes[512];
     for (uint32_t kind = 1; kind < 64; kind++) {
         CUpti_Activity *record = NULL;
@@ -62,7 +65,6 @@ static void test_walks_like_library(void **state)
     (void)state;
     EngCuptiApi api;
     if (!have_library(&api)) skip();
-    if (api.version != CUPTI_API_VERSION) skip();
     EngRng rng;
     eng_rng_seed(&rng, 9);
     int ends[4] = {0};
