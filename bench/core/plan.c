@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "bench/core/plan_keys.h"
+#include "bench/core/plan_walk.h"
 #include "kernels/cuda/queue.h"
 
 #define SYNTHETIC "synthetic"
@@ -47,123 +48,6 @@ static void *grow(EngArena *arena, void *old, int n, int *size, size_t item)
     return grown;
 }
 
-/* ---- values of a section -----------------------------------------------------------------------
- */
-
-/* What the expansion walks: axes in lockstep are one wheel of the odometer. */
-typedef struct Wheel {
-    const EngSweepAxis *axes[ENG_MAX_AXES];
-    int n_axes, n, at;
-} Wheel;
-
-typedef struct Walk {
-    EngSweepAxis axes[ENG_MAX_AXES]; /* the section's, variant `all` written out */
-    int n_axes;
-    Wheel wheels[ENG_MAX_AXES];
-    int n_wheels;
-    EngPoint defaults; /* of the axes' own table */
-} Walk;
-
-static EngStatus default_values(const EngSweep *sweep, const EngExperiment *experiment,
-                                EngArena *arena, EngPoint *point, EngErr *err)
-{
-    *point = (EngPoint){.experiment = experiment};
-    for (int i = 0; i < experiment->n_axes; i++) {
-        EngStatus status = eng_axis_value(sweep->catalog, experiment, i, experiment->axes[i].def,
-                                          arena, &point->values[i], err);
-        if (status == ENG_USAGE) status = ENG_INTERNAL;
-        if (status)
-            return eng_err_prefix(err, "default of %s.%s", experiment->name,
-                                  experiment->axes[i].name),
-                   status;
-    }
-    return ENG_OK;
-}
-
-static const EngKernel *const *kernels_of(const EngSweep *sweep, const EngExperiment *experiment,
-                                          int *n)
-{
-    *n = 0;
-    if (experiment->op < 0 || !sweep->catalog->kernels) return NULL;
-    return sweep->catalog->kernels((EngOp)experiment->op, n);
-}
-
-/* Replaces `all` and names of backends by the variants that they stand for, in registry order and
- * once each. */
-static EngStatus write_out_variants(const EngSweep *sweep, const EngExperiment *experiment,
-                                    EngArena *arena, EngSweepAxis *axis, EngErr *err)
-{
-    int n_kernels, n = 0;
-    const EngKernel *const *kernels = kernels_of(sweep, experiment, &n_kernels);
-    EngValue *values = eng_arena_alloc(arena, (size_t)(axis->n + n_kernels + 1) * sizeof *values);
-    if (!values) return no_memory(err);
-    for (int k = 0; k < n_kernels; k++) {
-        bool wanted = false;
-        for (int i = 0; i < axis->n; i++)
-            wanted |= eng_variant_covers(axis->values[i].text, kernels[k]);
-        if (wanted) values[n++] = (EngValue){.text = kernels[k]->name};
-    }
-    int n_stood_for = n;
-    for (int i = 0; i < axis->n; i++) {
-        bool known = eng_variant_is_group(axis->values[i].text);
-        for (int k = 0; k < n_stood_for; k++)
-            known |= !strcmp(axis->values[i].text, values[k].text);
-        if (!known) values[n++] = axis->values[i];
-    }
-    if (!n)
-        return ENG_FAIL(err, ENG_NOT_FOUND, "experiment %s: its operation has no variant \"%s\"",
-                        experiment->name, axis->values[0].text);
-    axis->values = values;
-    axis->n = n;
-    return ENG_OK;
-}
-
-/* The section's axes as wheels, in the order first named; the variant axis is always one. */
-static EngStatus open_walk(const EngSweep *sweep, const EngSweepSection *section, EngArena *arena,
-                           Walk *walk, EngErr *err)
-{
-    const EngExperiment *experiment = section->experiment;
-    int variant = experiment->op >= 0 ? eng_experiment_axis(experiment, ENG_AXIS_VARIANT) : -1;
-    int wheel_of_zip[ENG_MAX_AXES];
-    bool has_variant = false;
-    walk->n_axes = section->n_axes;
-    walk->n_wheels = 0;
-    memcpy(walk->axes, section->axes, sizeof walk->axes);
-    memset(wheel_of_zip, -1, sizeof wheel_of_zip);
-    EngStatus status = default_values(sweep, experiment, arena, &walk->defaults, err);
-    if (status) return status;
-    for (int i = 0; i < walk->n_axes; i++) has_variant |= walk->axes[i].axis == variant;
-    if (variant >= 0 && !has_variant)
-        walk->axes[walk->n_axes++] =
-            (EngSweepAxis){variant, &walk->defaults.values[variant], 1, -1};
-    for (int i = 0; i < walk->n_axes; i++) {
-        EngSweepAxis *axis = &walk->axes[i];
-        if (axis->axis == variant &&
-            (status = write_out_variants(sweep, experiment, arena, axis, err)))
-            return status;
-        int wheel = axis->zip < 0 ? -1 : wheel_of_zip[axis->zip];
-        if (wheel < 0) {
-            wheel = walk->n_wheels++;
-            walk->wheels[wheel] = (Wheel){.n = axis->n};
-            if (axis->zip >= 0) wheel_of_zip[axis->zip] = wheel;
-        }
-        walk->wheels[wheel].axes[walk->wheels[wheel].n_axes++] = axis;
-    }
-    return ENG_OK;
-}
-
-/* The value that the walk gives the preset axis now, or its default; "" without such an axis. */
-static const char *current_preset(const Walk *walk)
-{
-    int preset = eng_experiment_axis(walk->defaults.experiment, ENG_AXIS_PRESET);
-    if (preset < 0) return "";
-    for (int w = 0; w < walk->n_wheels; w++)
-        for (int i = 0; i < walk->wheels[w].n_axes; i++)
-            if (walk->wheels[w].axes[i]->axis == preset)
-                return walk->wheels[w].axes[i]->values[walk->wheels[w].at].text;
-    return walk->defaults.values[preset].text;
-}
-
 /* What axes are that a sweep does not name: the preset's own values where it has some. */
 static EngStatus defaults_under(Expansion *x, const EngExperiment *experiment, const char *preset,
                                 const EngPoint **out)
@@ -178,7 +62,7 @@ static EngStatus defaults_under(Expansion *x, const EngExperiment *experiment, c
     d = eng_arena_alloc(x->plan->arena, sizeof *d);
     if (!d) return no_memory(x->err);
     EngStatus status =
-        default_values(x->plan->sweep, experiment, x->plan->arena, &d->point, x->err);
+        eng_plan_default_values(x->plan->sweep, experiment, x->plan->arena, &d->point, x->err);
     for (int i = 0; !status && *preset && identity->axis_default && i < experiment->n_axes; i++) {
         const char *text = NULL;
         status = identity->axis_default(identity->context, preset, experiment->axes[i].name, &text,
@@ -193,25 +77,6 @@ static EngStatus defaults_under(Expansion *x, const EngExperiment *experiment, c
     x->defaults = d;
     *out = &d->point;
     return ENG_OK;
-}
-
-static void current_point(const Walk *walk, const EngPoint *defaults, EngPoint *point)
-{
-    *point = *defaults;
-    for (int w = 0; w < walk->n_wheels; w++)
-        for (int i = 0; i < walk->wheels[w].n_axes; i++) {
-            const EngSweepAxis *axis = walk->wheels[w].axes[i];
-            point->values[axis->axis] = axis->values[walk->wheels[w].at];
-        }
-}
-
-static bool step_walk(Walk *walk)
-{
-    for (int w = walk->n_wheels - 1; w >= 0; w--) {
-        if (++walk->wheels[w].at < walk->wheels[w].n) return true;
-        walk->wheels[w].at = 0;
-    }
-    return false;
 }
 
 /* ---- one point ---------------------------------------------------------------------------------
@@ -255,7 +120,7 @@ static EngStatus find_kernel(Expansion *x, EngPlanPoint *point)
     int axis = eng_experiment_axis(experiment, ENG_AXIS_VARIANT), n;
     point->variant = axis < 0 ? "" : point->point.values[axis].text;
     point->backend = eng_plan_backend(NULL);
-    const EngKernel *const *kernels = kernels_of(x->plan->sweep, experiment, &n);
+    const EngKernel *const *kernels = eng_plan_kernels(x->plan->sweep, experiment, &n);
     for (int i = 0; axis >= 0 && i < n; i++)
         if (eng_kernel_is(kernels[i], point->variant)) point->kernel = kernels[i];
     point->backend = eng_plan_backend(point->kernel);
@@ -445,17 +310,17 @@ static EngStatus add_point(Expansion *x, const EngSweepSection *section, const E
 
 static EngStatus expand_section(Expansion *x, const EngSweepSection *section)
 {
-    Walk *walk = eng_arena_alloc(x->plan->arena, sizeof *walk);
+    EngPlanWalk *walk = eng_arena_alloc(x->plan->arena, sizeof *walk);
     if (!walk) return no_memory(x->err);
-    EngStatus status = open_walk(x->plan->sweep, section, x->plan->arena, walk, x->err);
+    EngStatus status = eng_plan_walk_open(x->plan->sweep, section, x->plan->arena, walk, x->err);
     if (status) return status;
     do {
         EngPoint point;
         const EngPoint *defaults;
         bool keep = true;
-        status = defaults_under(x, section->experiment, current_preset(walk), &defaults);
+        status = defaults_under(x, section->experiment, eng_plan_walk_preset(walk), &defaults);
         if (status) return status;
-        current_point(walk, defaults, &point);
+        eng_plan_walk_point(walk, defaults, &point);
         if (section->where) {
             status = eng_where_eval(section->where, &point, &keep, x->err);
             if (status)
@@ -468,7 +333,7 @@ static EngStatus expand_section(Expansion *x, const EngSweepSection *section)
         else
             x->plan->n_excluded++;
         if (status) return status;
-    } while (step_walk(walk));
+    } while (eng_plan_walk_step(walk));
     return ENG_OK;
 }
 
@@ -498,7 +363,7 @@ static EngStatus add_roofs(Expansion *x, Block *block)
 {
     const EngExperiment *experiment = block->block.experiment;
     int n_kernels, n_named = block->block.n_points;
-    const EngKernel *const *kernels = kernels_of(x->plan->sweep, experiment, &n_kernels);
+    const EngKernel *const *kernels = eng_plan_kernels(x->plan->sweep, experiment, &n_kernels);
     if (experiment->counted || eng_experiment_axis(experiment, ENG_AXIS_VARIANT) < 0) return ENG_OK;
     for (int i = 0; i < n_named; i++) {
         const EngPlanPoint *point = block->block.points[i];
