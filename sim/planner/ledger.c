@@ -40,10 +40,10 @@ static EngStatus add_line(EngLedger *ledger, const EngLedgerLine *line, EngErr *
     for (int i = 0; i < ledger->n; i++)
         if (ledger->lines[i].layer == line->layer && ledger->lines[i].place == place &&
             !strcmp(ledger->lines[i].name, line->name))
-            return ENG_FAIL(
-                err, ENG_USAGE,
-                "ledger: two things of one place are called \"%s\"; give a reserve another name",
-                line->name);
+            return ENG_FAIL(err, ENG_USAGE,
+                            "reserve=%s: two things of one place would have this name; give the "
+                            "reserve another",
+                            line->name);
     if (__builtin_add_overflow(*total, line->bytes, total) || *total > INT64_MAX)
         return too_large(line->name, err);
     if (line->pinned) ledger->pinned += line->bytes;
@@ -97,8 +97,8 @@ static EngStatus add_tables(const EngLedgerInput *in, const EngAddress *address,
     for (int l = 0; l < address->n_layers; l++) {
         uint64_t rows = (uint64_t)address->rows[l], shards = (uint64_t)in->shards;
         if (shards > rows)
-            return ENG_FAIL(err, ENG_USAGE, "ledger: %d shards of a table of %" PRIu64 " rows",
-                            in->shards, rows);
+            return ENG_FAIL(err, ENG_USAGE, "shards=%d: a table has %" PRIu64 " rows", in->shards,
+                            rows);
         uint64_t held = (rows + shards - 1) / shards;
         uint64_t scales = in->scales_everywhere || in->scales_apart ? rows : held;
         uint64_t all[] = {rows, value + scale}, bytes;
