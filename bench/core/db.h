@@ -102,7 +102,7 @@ EngStatus eng_db_run_finish(EngDb *db, const char *run_id, EngRunState state, En
 
 /* What writing a plan did, in named points (roofs are not counted). */
 typedef struct EngPlanCounts {
-    int found;   /* measured or skipped before: linked to the run, not planned again */
+    int found;   /* measured before, or skipped before and now: linked, not planned again */
     int planned; /* pending */
     int skipped; /* planned as skipped, with their reason */
     int blocks;  /* with something to measure */
@@ -110,8 +110,8 @@ typedef struct EngPlanCounts {
 
 /* Writes points, axis values, blocks, ledger and links in one transaction. A run that has its plan
  * already (resumed) keeps it, but points measured by another run meanwhile are linked. Failed and
- * wrong points of earlier runs are tried again. A block keeps only what is missing, and its roofs.
- * fresh: nothing found counts. */
+ * wrong points of earlier runs are tried again, and skipped ones that nothing forbids now. A block
+ * keeps only what is missing, and its roofs. fresh: nothing found counts. */
 EngStatus eng_db_plan_write(EngDb *db, const char *run_id, const EngPlan *plan, bool fresh,
                             EngPlanCounts *counts, EngErr *err);
 

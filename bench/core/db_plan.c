@@ -7,12 +7,13 @@
 
 #include "base/kill_point.h"
 
-/* A block of earlier runs that holds a named point as measured or skipped; measured comes first,
- * the newest of equals. */
+/* A block of earlier runs that holds a point as measured or, if it cannot be now either (?2), as
+ * skipped: what it lacked then may be there today. Measured comes first, the newest of equals. */
 #define FIND_POINT                                                                                 \
     "SELECT bp.block_id FROM block_points bp JOIN blocks b USING (block_id)"                       \
     " JOIN runs r USING (run_id)"                                                                  \
-    " WHERE bp.point_key = ? AND bp.state = 'done' AND bp.outcome IN ('measured', 'skipped')"      \
+    " WHERE bp.point_key = ?1 AND bp.state = 'done'"                                               \
+    " AND bp.outcome IN ('measured', iif(?2, 'skipped', 'measured'))"                              \
     " ORDER BY bp.outcome = 'measured' DESC, r.started_utc DESC, b.ordinal LIMIT 1"
 
 typedef struct Writer {
@@ -73,13 +74,14 @@ static EngStatus link_point(Writer *w, const EngPlanPoint *point, const char *bl
 }
 
 /* block_id "" when the point is not there yet. */
-static EngStatus find_point(Writer *w, const char *point_key, char block_id[ENG_KEY_HEX])
+static EngStatus find_point(Writer *w, const EngPlanPoint *point, char block_id[ENG_KEY_HEX])
 {
     sqlite3_stmt *statement;
     bool row;
     block_id[0] = 0;
     if (w->fresh) return ENG_OK;
-    EngStatus status = eng_db_query(w->db, &statement, w->err, FIND_POINT, "s", point_key);
+    EngStatus status = eng_db_query(w->db, &statement, w->err, FIND_POINT, "si", point->point_key,
+                                    (int64_t)(point->skip != NULL));
     if (!status) status = eng_db_step(w->db, statement, &row, w->err);
     if (status || !row) return status;
     sqlite3_snprintf(ENG_KEY_HEX, block_id, "%s", sqlite3_column_text(statement, 0));
@@ -132,7 +134,7 @@ static EngStatus write_named(Writer *w, const EngPlanBlock *block, int ordinal,
         const EngPlanPoint *point = block->points[i];
         char found[ENG_KEY_HEX];
         if (point->is_roof) continue;
-        EngStatus status = find_point(w, point->point_key, found);
+        EngStatus status = find_point(w, point, found);
         if (!status && found[0]) {
             status = link_point(w, point, found);
         } else if (!status) {
@@ -157,7 +159,7 @@ static EngStatus write_roofs(Writer *w, const EngPlanBlock *block, const char *b
         if (pending)
             status = put_block_point(w, block_id, point, i + block->n_points);
         else
-            status = find_point(w, point->point_key, found);
+            status = find_point(w, point, found);
         if (!status && found[0]) status = link_point(w, point, found);
         if (status) return status;
     }
@@ -224,19 +226,20 @@ static EngStatus add_new_axes(Writer *w)
     return status;
 }
 
-/* A resumed run: points of its plan that a later run has finished meanwhile are linked to that
- * run's block and leave ours, unless ours has samples of them already. */
+/* A resumed run: open points of its plan that later runs have measured meanwhile are linked to the
+ * newest one's block and leave ours, unless ours has samples of them already. */
 static EngStatus adopt_points(Writer *w)
 {
 #define MEANWHILE                                                                                  \
     "SELECT o.block_id FROM block_points o JOIN blocks ob USING (block_id)"                        \
     " JOIN runs orun ON orun.run_id = ob.run_id"                                                   \
     " WHERE o.point_key = run_points.point_key AND ob.run_id <> run_points.run_id"                 \
-    " AND o.state = 'done' AND o.outcome IN ('measured', 'skipped')"                               \
+    " AND o.state = 'done' AND o.outcome = 'measured'"                                             \
     " AND orun.started_utc > (SELECT started_utc FROM runs WHERE run_id = run_points.run_id)"
     EngStatus status = eng_db_exec(
         w->db, w->err,
-        "UPDATE run_points SET block_id = (" MEANWHILE " LIMIT 1) WHERE run_id = ?"
+        "UPDATE run_points SET block_id = (" MEANWHILE
+        " ORDER BY orun.started_utc DESC, ob.ordinal LIMIT 1) WHERE run_id = ?"
         " AND EXISTS (" MEANWHILE ")"
         " AND EXISTS (SELECT 1 FROM block_points b JOIN points p USING (point_key)"
         "  WHERE b.block_id = run_points.block_id AND b.point_key = run_points.point_key"

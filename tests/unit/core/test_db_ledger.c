@@ -126,6 +126,67 @@ static void test_failures_are_tried_again(void **state)
     eng_db_close(db);
 }
 
+/* Every point of a run is skipped by its worker, as for a device that is not there. */
+static void skip_all(EngDb *db, const Run *run)
+{
+    for (int i = 0; i < run->n_blocks; i++) {
+        const EngLedgerBlock *block = &run->blocks[i];
+        for (int k = 0; k < block->n_points; k++)
+            if (!block->points[k].plan->is_roof)
+                OK(eng_db_point_done(db, block->block_id, block->points[k].plan->point_key,
+                                     ENG_OUTCOME_SKIPPED, "no device", NULL, err));
+        OK(eng_db_block_done(db, block->block_id, err));
+    }
+    OK(eng_db_run_finish(db, run->run_id, ENG_RUN_DONE, err));
+}
+
+/* What a point lacked once may be there today: a skip is found only where the plan skips, too
+ * (test_found_again), and a run that goes on takes over what was measured meanwhile alone. */
+static void test_skips_are_tried_again(void **state)
+{
+    EngDb *db = open_db(*state, ENG_DB_RUN);
+    const char *text = "[gather]\nvariant = fast\n";
+    put_common(db);
+    Run first = begin_run(db, text, false);
+    OK(eng_db_run_finish(db, first.run_id, ENG_RUN_INTERRUPTED, err));
+    Run later[4]; /* skipped, measured, skipped; what they left is found */
+    for (int i = 0; i < 3; i++) {
+        usleep(2000); /* runs are told apart by their start */
+        later[i] = begin_run(db, text, true);
+        if (i == 1)
+            measure_all(db, &later[i], 6);
+        else
+            skip_all(db, &later[i]);
+        if (i) continue;
+        Run again = begin_run(db, text, false);
+        assert_true(again.resumed);
+        assert_int_equal(again.counts.planned, 1);
+        OK(eng_db_run_finish(db, again.run_id, ENG_RUN_INTERRUPTED, err));
+        free_run(&again);
+        again = begin_run(db, "[gather]\nvariant = fast\ntokens = 64, 2\n", false);
+        assert_int_equal(again.counts.planned, 2);
+        OK(eng_db_run_finish(db, again.run_id, ENG_RUN_DONE, err));
+        free_run(&again);
+    }
+    Run again = begin_run(db, text, false);
+    assert_true(again.resumed);
+    assert_int_equal(again.counts.found, 1);
+    OK(eng_db_run_finish(db, again.run_id, ENG_RUN_DONE, err));
+    later[3] = begin_run(db, text, false);
+    assert_false(later[3].resumed);
+    assert_int_equal(later[3].counts.found, 1);
+    assert_int_equal(number(db, "SELECT count(*) FROM run_points l JOIN block_points USING"
+                                " (block_id, point_key) JOIN points p USING (point_key)"
+                                " WHERE p.is_roof = 0 AND p.point_key IN (SELECT point_key FROM"
+                                " samples) AND outcome = 'measured'"),
+                     3);
+    assert_int_equal(foreign_key_errors(db), 0);
+    for (int i = 0; i < 4; i++) free_run(&later[i]);
+    free_run(&again);
+    free_run(&first);
+    eng_db_close(db);
+}
+
 /* A child measures a block and a half, is killed inside a transaction, and the run goes on. */
 static void test_killed_run(void **state)
 {
@@ -502,6 +563,7 @@ int main(void)
         IN_FOLDER(test_first_run),
         IN_FOLDER(test_found_again),
         IN_FOLDER(test_failures_are_tried_again),
+        IN_FOLDER(test_skips_are_tried_again),
         IN_FOLDER(test_killed_run),
         IN_FOLDER(test_resume_adopts),
         IN_FOLDER(test_no_plan_without_all_of_it),
