@@ -24,6 +24,7 @@ typedef struct Table {
     bool owned;         /* column 0 names a run or block: when that was updated, so is this */
     int segment; /* column 0 and this name a segment, whose conflict leaves the row out; 0: none */
     int since;   /* version that brought the table, 0: the first */
+    int axes;    /* last column, longer where the experiment had more axes already; 0: none */
 } Table;
 
 /* As a kill would have left them: what nobody works on any more is open again. */
@@ -69,9 +70,10 @@ static const Table tables[] = {
     {.name = "points",
      .columns = "point_key, config_key, experiment, variant, backend, kind, is_roof,"
                 " variant_digest, machine_id, stream_digest, preset_digest, store_digest,"
-                " axes_json, provenance",
+                " provenance, axes_json",
      .n_columns = 14,
-     .n_key = 1},
+     .n_key = 1,
+     .axes = 13},
     {.name = "axis_values",
      .columns = "point_key, axis, value, number, is_default",
      .n_columns = 5,
@@ -328,10 +330,14 @@ static int rank_of(const char *state)
     return !strcmp(state, "interrupted") || !strcmp(state, "failed") || !strcmp(state, "broken");
 }
 
-/* > 0: their row is further along, < 0: ours is. Of two that broke off, the later one is. */
-static int further(Merge *m)
+/* > 0: their row is further along, < 0: ours is. Of two that broke off, the later one is; of two
+ * that differ in their axes alone, the one whose program knew more of them (the key is of those
+ * that are not at their default, so both say the same). */
+static int further(Merge *m, int column)
 {
     const Table *t = m->table;
+    if (t->axes && column == t->axes)
+        return sqlite3_column_bytes(m->read, column) - sqlite3_column_bytes(m->find, column);
     if (!t->state) return 0;
     int theirs = rank_of((const char *)sqlite3_column_text(m->read, t->state));
     int ours = rank_of((const char *)sqlite3_column_text(m->find, t->state));
@@ -368,7 +374,7 @@ static EngStatus merge_known(Merge *m)
         m->counts->same++;
         return ENG_OK;
     }
-    int ahead = further(m);
+    int ahead = further(m, column);
     if (ahead < 0) { /* merged before it went on here */
         m->counts->same++;
         return ENG_OK;

@@ -177,6 +177,47 @@ static void test_conflicts(void **state)
     eng_db_close(db);
 }
 
+/* An experiment gained an axis, and one of two databases that share points knows it: whichever
+ * comes into the other, they agree, and the wider row is kept. */
+static void test_new_axis(void **state)
+{
+    const Two *two = *state;
+    static const char wide[] = "SELECT count(*) FROM points WHERE axes_json ->> '$.hold' IS NULL";
+    measure_other(two, "[gather]\ntokens = 1, 2\n");
+    EngDb *db = open_db(&two->folder, ENG_DB_RUN);
+    assert_int_equal(merge(two, db).conflicts, 0);
+    EngDb *there = open_other(two, ENG_DB_RUN);
+    EngSweep *sweep = good_sweep(&wider_catalog, "[gather]\ntokens = 4\n");
+    EngPlan *plan = good_plan(sweep, &identity);
+    const EngRunSpec spec = {"machine-1", "build-1", 1, "[]", "w", "", plan->plan_key, "{}"};
+    char run_id[ENG_KEY_HEX];
+    bool resumed;
+    EngPlanCounts planned;
+    OK(eng_db_run_begin(there, &spec, false, run_id, &resumed, err));
+    OK(eng_db_plan_write(there, run_id, plan, false, &planned, err));
+    OK(eng_db_run_finish(there, run_id, ENG_RUN_INTERRUPTED, err));
+    assert_int_equal(number(there, wide), 0);
+    EngMergeCounts counts;
+    OK(eng_db_merge(there, db, &counts, err)); /* the older one into the wider */
+    assert_int_equal(counts.conflicts + counts.updated + counts.added, 0);
+    assert_int_equal(number(there, wide), 0);
+    eng_db_close(there);
+    assert_true(number(db, wide) >= 8);
+    counts = merge(two, db);
+    assert_int_equal(counts.conflicts, 0);
+    assert_true(counts.updated >= 8);
+    assert_int_equal(number(db, wide), 0);
+    counts = merge(two, db);
+    assert_int_equal(counts.added + counts.updated + counts.conflicts, 0);
+    /* Another value of as many axes is none of this. */
+    sqlite3_exec(eng_db_handle(db), "UPDATE points SET axes_json = replace(axes_json, '4', '5')",
+                 NULL, NULL, NULL);
+    assert_true(merge(two, db).conflicts > 0);
+    eng_plan_free(plan);
+    eng_sweep_free(sweep);
+    eng_db_close(db);
+}
+
 /* Full disk, and a row that refers to nothing: the database is as before. */
 static void test_nothing_half(void **state)
 {
@@ -242,6 +283,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_everything_once, make_two, remove_folder),
         cmocka_unit_test_setup_teardown(test_going_on, make_two, remove_folder),
         cmocka_unit_test_setup_teardown(test_conflicts, make_two, remove_folder),
+        cmocka_unit_test_setup_teardown(test_new_axis, make_two, remove_folder),
         cmocka_unit_test_setup_teardown(test_nothing_half, make_two, remove_folder),
         cmocka_unit_test_setup_teardown(test_no_memory, make_two, remove_folder),
     };
