@@ -184,7 +184,8 @@ static EngStatus write_blocks(Writer *w)
 }
 
 /* Points stored before their experiment had an axis have its default: they get it written out, with
- * keys sorted as eng_plan_axes_json has them, since roofs and points are matched by these texts.
+ * keys sorted as eng_plan_axes_json has them, since roofs and points are matched by these texts;
+ * numbers keep theirs, too.
  * Defaults that a preset gives are older than this. */
 static EngStatus add_axis(Writer *w, const EngExperiment *experiment, const EngAxisDef *def)
 {
@@ -205,9 +206,10 @@ static EngStatus add_axis(Writer *w, const EngExperiment *experiment, const EngA
                          "sssd", experiment->name, def->name, def->def, number);
     if (status) return status;
     return eng_db_exec(w->db, w->err,
-                       "UPDATE points SET axes_json = (SELECT json_group_object(key, value) FROM"
-                       "  (SELECT key, value FROM json_each(json_set(axes_json, '$.' || ?2,"
-                       "    iif(?4, ?3, json(?3)))) ORDER BY key))"
+                       "UPDATE points SET axes_json = (SELECT json_group_object(key, json(text))"
+                       "  FROM (SELECT key, axes -> key AS text FROM (SELECT json_set(axes_json,"
+                       "    '$.' || ?2, iif(?4, ?3, json(?3))) AS axes), json_each(axes)"
+                       "   ORDER BY key))"
                        " WHERE experiment = ?1 AND json_type(axes_json, '$.' || ?2) IS NULL",
                        "sssi", experiment->name, def->name, def->def, (int64_t)word);
 }
