@@ -120,7 +120,8 @@ static EngStatus print_steps(const EngCli *cli, const EngOverlap *overlap, int64
     if (!status && table && n < overlap->n)
         printf("%lld more; --format=csv has all\n", (long long)(overlap->n - n));
     if (!status && table && overlap->n_without_consumer)
-        printf("%lld of %lld fetches have no consumer in the trace: no stall, not hidden\n",
+        printf("%lld of %lld fetches have no consumer in the trace: no stall, and in no sum that "
+               "has\n",
                (long long)overlap->n_without_consumer, (long long)overlap->n);
     return status;
 }

@@ -37,7 +37,7 @@ const char *eng_class_pattern(EngKernelClass kernel_class)
 /* GPU work of one device, by start. */
 typedef struct Item {
     const EngTraceEvent *event;
-    int64_t device, step; /* step -1: in none of the step ranges */
+    int64_t device, step; /* step: place in Engine.steps, -1: in none of them */
     EngKernelClass kind;
 } Item;
 
@@ -163,8 +163,8 @@ static const EngTraceEvent *call_of(const Engine *e, const EngTraceEvent *work)
     return NULL;
 }
 
-/* Which step range of a thread holds a moment, the innermost of nested ones. */
-static int64_t step_of_thread(const Engine *e, int64_t at, int thread)
+/* Step ranges of the threads before this one, and of its own that begin at a moment or before. */
+static int64_t steps_until(const Engine *e, int thread, int64_t at)
 {
     int64_t lo = 0, hi = e->n_steps;
     while (lo < hi) {
@@ -175,12 +175,26 @@ static int64_t step_of_thread(const Engine *e, int64_t at, int thread)
         else
             hi = middle;
     }
+    return lo;
+}
+
+/* Which step range of a thread holds a moment, the innermost of nested ones. */
+static int64_t step_of_thread(const Engine *e, int64_t at, int thread)
+{
+    int64_t lo = steps_until(e, thread, at);
     for (int64_t i = lo - 1; i >= 0 && i >= lo - 16 && e->steps[i]->track == thread; i--)
         if (e->steps[i]->end_ns >= at) return i;
     return -1;
 }
 
-/* The same; thread -1: of the first thread that has one. */
+/* Its number in the file's terms: each thread counts its own, so that the same step of several
+ * ranks has one. */
+static int64_t step_number(const Engine *e, int64_t step)
+{
+    return step - steps_until(e, e->steps[step]->track, INT64_MIN);
+}
+
+/* Which step range holds a moment; thread -1: of the first thread that has one. */
 static int64_t step_at(const Engine *e, int64_t at, int thread)
 {
     if (thread >= 0) return step_of_thread(e, at, thread);
@@ -357,7 +371,7 @@ static EngStatus measure(Engine *e, const Group *g, int64_t from, int64_t to, in
     EngIntervals sets[ENG_WAIT_QUEUE] = {0}, waits = {0}, reads = {0};
     int n_layers = o->n_layers > 0 ? o->n_layers : 1;
     EngFetch fetch = {.device = first->device,
-                      .step = first->step >= 0 ? first->step
+                      .step = first->step >= 0 ? step_number(e, first->step)
                               : e->n_steps     ? -1
                                                : ordinal / n_layers,
                       .layer = o->n_layers > 0 ? o->layers[ordinal % n_layers] : -1,

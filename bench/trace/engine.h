@@ -31,8 +31,8 @@ const char *eng_class_pattern(EngKernelClass kernel_class);
 
 typedef struct EngEngineOptions {
     const char *patterns[ENG_CLASS_OTHER]; /* NULL: the default */
-    const char *step;                      /* pattern of NVTX ranges that are steps, NULL: count */
-    const int64_t *layers;                 /* placement layers in order of lookup, 0-based */
+    const char *step; /* pattern of NVTX ranges that are steps, by thread; NULL: count lookups */
+    const int64_t *layers; /* placement layers in order of lookup, 0-based */
     int n_layers;
     int64_t tokens;          /* of every lookup, -1: not known */
     int64_t bytes_per_token; /* columns x row bytes */

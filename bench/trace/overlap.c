@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/nvtx.h"
-#include "bench/core/stats.h"
 
 const char *eng_wait_cause_name(EngWaitCause cause)
 {
@@ -210,72 +209,54 @@ EngStatus eng_overlap_from_ranges(const EngTrace *trace, EngOverlap *out, EngErr
 /* ---- sums --------------------------------------------------------------------------------------
  */
 
-/* Layer `layer` of a device (all: everything) into *sum; values: room for overlap->n. */
-static void sum_layer(const EngOverlap *overlap, EngLayerOverlap *sum, double *values)
+static bool is_of(const EngFetch *f, const EngLayerOverlap *sum)
 {
-    size_t n = 0, n_stalls = 0;
-    bool stalls = false;
+    return sum->all_layers || (f->device == sum->device && f->layer == sum->layer);
+}
+
+/* All sums over the same fetches: those whose consumer is in the trace, else all. One that does not
+ * tell its bytes leaves theirs untold. */
+static void sum_layer(const EngOverlap *overlap, EngLayerOverlap *sum)
+{
+    bool stalls = false, told = true;
+    for (int64_t i = 0; i < overlap->n && !stalls; i++)
+        stalls = is_of(&overlap->fetches[i], sum) && overlap->fetches[i].stall_ns >= 0;
     for (int64_t i = 0; i < overlap->n; i++) {
         const EngFetch *f = &overlap->fetches[i];
-        if (!sum->all_layers && (f->device != sum->device || f->layer != sum->layer)) continue;
+        if (!is_of(f, sum) || (stalls && f->stall_ns < 0)) continue;
         sum->n_steps++;
-        values[n++] = (double)f->fetch_ns;
-        sum->fetch_ns += f->stall_ns < 0 ? 0 : f->fetch_ns; /* both sums over the same steps */
-        if (f->bytes >= 0) sum->bytes = (sum->bytes < 0 ? 0 : sum->bytes) + f->bytes;
-        stalls = stalls || f->stall_ns >= 0;
-        if (f->stall_ns < 0) continue;
-        sum->stall_ns += f->stall_ns;
+        sum->fetch_ns += f->fetch_ns;
+        sum->bytes += f->bytes >= 0 ? f->bytes : 0;
+        told = told && (f->bytes >= 0 || !f->fetch_ns);
+        sum->stall_ns += stalls ? f->stall_ns : 0;
         for (int c = 0; c < ENG_WAIT_COUNT; c++) sum->wait_ns[c] += f->wait_ns[c];
     }
     sum->hidden = stalls ? eng_hidden_fraction(sum->fetch_ns, sum->stall_ns) : NAN;
-    sum->fetch_median_ns = eng_median_in_place(values, n).median;
-    for (int64_t i = 0; i < overlap->n; i++) {
-        const EngFetch *f = &overlap->fetches[i];
-        if (!sum->all_layers && (f->device != sum->device || f->layer != sum->layer)) continue;
-        if (f->stall_ns >= 0) values[n_stalls++] = (double)f->stall_ns;
-    }
-    sum->stall_median_ns = eng_median_in_place(values, n_stalls).median;
-    if (!stalls) { /* nothing waited that the trace shows: the fetches alone */
-        sum->stall_ns = -1;
-        for (int64_t i = 0; i < overlap->n; i++)
-            if (sum->all_layers || (overlap->fetches[i].device == sum->device &&
-                                    overlap->fetches[i].layer == sum->layer))
-                sum->fetch_ns += overlap->fetches[i].fetch_ns;
-    }
+    if (!stalls) sum->stall_ns = -1;
+    if (!told) sum->bytes = -1;
 }
 
 EngStatus eng_overlap_by_layer(const EngOverlap *overlap, EngLayerOverlap **layers, int *n,
                                EngErr *err)
 {
-    double *values = NULL;
     *n = 0;
-    *layers = NULL;
     EngStatus status =
         eng_alloc_or((void **)layers, (size_t)overlap->n + 1, sizeof **layers, "layers", err);
-    if (!status)
-        status =
-            eng_alloc_or((void **)&values, (size_t)overlap->n + 1, sizeof *values, "layers", err);
-    if (status) {
-        eng_free(*layers);
-        *layers = NULL;
-        return status;
-    }
+    if (status) return status;
     for (int64_t i = 0; i < overlap->n; i++) {
         const EngFetch *f = &overlap->fetches[i];
         bool known = false;
-        for (int k = 0; k < *n && !known; k++)
-            known = (*layers)[k].device == f->device && (*layers)[k].layer == f->layer;
+        for (int k = 0; k < *n && !known; k++) known = is_of(f, &(*layers)[k]);
         if (known) continue;
         EngLayerOverlap *sum = &(*layers)[(*n)++];
-        *sum = (EngLayerOverlap){.device = f->device, .layer = f->layer, .bytes = -1};
-        sum_layer(overlap, sum, values);
+        *sum = (EngLayerOverlap){.device = f->device, .layer = f->layer};
+        sum_layer(overlap, sum);
     }
     if (overlap->n) {
         EngLayerOverlap *all = &(*layers)[(*n)++];
-        *all = (EngLayerOverlap){.all_layers = true, .device = -1, .layer = -1, .bytes = -1};
-        sum_layer(overlap, all, values);
+        *all = (EngLayerOverlap){.all_layers = true, .device = -1, .layer = -1};
+        sum_layer(overlap, all);
     }
-    eng_free(values);
     return ENG_OK;
 }
 

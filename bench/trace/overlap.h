@@ -57,13 +57,13 @@ void eng_overlap_sort(EngOverlap *overlap);
 EngStatus eng_overlap_divide(EngFetch *fetch, const EngIntervals *waits,
                              const EngIntervals sets[ENG_WAIT_QUEUE], EngErr *err);
 
-/* Sums over the steps of a layer; the last one, with layer -1 and all_layers, over everything. */
+/* Sums over the steps of a layer; the last one, with layer -1 and all_layers, over everything.
+ * Fetches without a consumer are in none of them, unless no fetch has one (stall_ns -1). */
 typedef struct EngLayerOverlap {
     bool all_layers;
     int64_t device, layer, n_steps;
     int64_t fetch_ns, stall_ns, bytes, wait_ns[ENG_WAIT_COUNT]; /* bytes -1: not told */
     double hidden;                                              /* of the sums */
-    double fetch_median_ns, stall_median_ns;                    /* over steps */
 } EngLayerOverlap;
 /* *layers is the caller's (eng_free). */
 EngStatus eng_overlap_by_layer(const EngOverlap *overlap, EngLayerOverlap **layers, int *n,

@@ -190,7 +190,6 @@ static void test_ranges(void **state)
     assert_int_equal(layers[0].n_steps, 8);
     assert_int_equal(layers[0].fetch_ns, 800000);
     assert_true(layers[0].hidden == 0.75 && layers[1].hidden == 1);
-    assert_true(layers[0].stall_median_ns == 25000);
     assert_true(layers[2].all_layers && fabs(layers[2].hidden - (1 - 200.0 / 1760)) < 1e-12);
     eng_free(layers);
     EngVictim victims[4];
@@ -345,6 +344,74 @@ static void test_processes(void **state)
     eng_trace_close(t);
 }
 
+/* Two ranks, threads of one process with a GPU each: rows of one step of both have its number. */
+static void test_steps_of_ranks(void **state)
+{
+    (void)state;
+    EngEngineOptions options = defaults();
+    options.step = "^execute_model [0-9]+$";
+    EngTrace *t = opened(
+        changed(fixture_path("engine_3.22.sqlite"), "ranks",
+                "INSERT INTO NVTX_EVENTS (start, end, eventType, text, textId, globalTid)"
+                " SELECT start, end, eventType, text, textId, globalTid + 1000 FROM NVTX_EVENTS"
+                " WHERE eventType = 59;"
+                "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME (start, end, globalTid, correlationId,"
+                " nameId) SELECT start, end, globalTid + 1000, correlationId + 5000, nameId"
+                " FROM CUPTI_ACTIVITY_KIND_RUNTIME;"
+                "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, end, streamId, deviceId,"
+                " contextId, correlationId, globalPid, shortName, demangledName) SELECT start,"
+                " end, streamId, 1, contextId, correlationId + 5000, globalPid, shortName,"
+                " demangledName FROM CUPTI_ACTIVITY_KIND_KERNEL"));
+    EngEngine e = engine_of(t, &options);
+    assert_int_equal(e.n_devices, 2);
+    assert_int_equal(e.overlap.n, 8);
+    for (int64_t i = 0; i < e.overlap.n; i++) { /* by step, device, layer */
+        assert_int_equal(e.overlap.fetches[i].device, i / 2 % 2);
+        assert_fetch(&e.overlap.fetches[i], i / 4, i % 2 ? 14 : 1, i % 2 ? 60 : 50, i % 2 ? 0 : 30,
+                     i % 2 ? 1 : 0.4);
+    }
+    eng_engine_free(&e);
+    eng_trace_close(t);
+}
+
+/* Sums are over the same fetches all: without the gates and projections of the second step nobody
+ * uses its rows, and neither their time nor their bytes are in a sum with a stall. */
+static void test_sums_without_consumer(void **state)
+{
+    (void)state;
+    EngEngineOptions options = defaults();
+    EngLayerOverlap *layers;
+    int n;
+    EngTrace *t = opened(
+        changed(fixture_path("engine_3.22.sqlite"), "lonely",
+                "DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE start > 2000000 AND streamId = 7"));
+    EngEngine e = engine_of(t, &options);
+    assert_int_equal(e.overlap.n, 4);
+    assert_int_equal(e.overlap.n_without_consumer, 2);
+    assert_int_equal(eng_overlap_by_layer(&e.overlap, &layers, &n, &g_err), ENG_OK);
+    assert_int_equal(n, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(layers[i].n_steps, i < 2 ? 1 : 2);
+        assert_int_equal(layers[i].fetch_ns, i == 0 ? 50000 : i == 1 ? 60000 : 110000);
+        assert_int_equal(layers[i].bytes, layers[i].n_steps * 4 * 24 * 264);
+    }
+    eng_free(layers);
+    /* Of no consumer at all, all; and a fetch that does not tell its bytes makes theirs unknown. */
+    for (int64_t i = 0; i < 4; i++) e.overlap.fetches[i].stall_ns = -1;
+    e.overlap.fetches[3].bytes = -1;
+    assert_int_equal(eng_overlap_by_layer(&e.overlap, &layers, &n, &g_err), ENG_OK);
+    assert_int_equal(layers[0].n_steps, 2);
+    assert_int_equal(layers[0].fetch_ns, 100000);
+    assert_int_equal(layers[0].bytes, 2 * 4 * 24 * 264);
+    assert_int_equal(layers[1].bytes, -1);
+    assert_int_equal(layers[2].bytes, -1);
+    assert_int_equal(layers[2].fetch_ns, 220000);
+    assert_true(layers[2].stall_ns == -1 && isnan(layers[2].hidden));
+    eng_free(layers);
+    eng_engine_free(&e);
+    eng_trace_close(t);
+}
+
 /* Many threads with steps of their own beside the one that launches; and all of it before the
  * origin, which changes no duration. */
 static void test_step_threads(void **state)
@@ -367,7 +434,7 @@ static void test_step_threads(void **state)
     assert_int_equal(e.n_steps, 2 * 41);
     assert_int_equal(e.overlap.n, 4);
     for (int64_t i = 0; i < e.overlap.n; i++) {
-        assert_true(e.overlap.fetches[i].step >= 0);
+        assert_int_equal(e.overlap.fetches[i].step, i / 2);
         assert_int_equal(e.overlap.fetches[i].step_ns, 40000);
         assert_true(e.overlap.fetches[i].stall_ns >= 0);
     }
@@ -451,6 +518,8 @@ int main(void)
         cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_processes),
         cmocka_unit_test(test_step_threads),
+        cmocka_unit_test(test_steps_of_ranks),
+        cmocka_unit_test(test_sums_without_consumer),
         cmocka_unit_test(test_perfetto),
         cmocka_unit_test(test_perfetto_odd),
         cmocka_unit_test(test_memory),
