@@ -44,7 +44,7 @@ typedef struct Runs {
     Job jobs[ENG_TRAIN_MAX_JOBS];
     bool *over;   /* [n_items] nothing is left to do, or nothing was */
     int *started; /* [n_items] */
-    bool *stored; /* [n_items] by this block */
+    bool *held;   /* [n_items] points of this block, whenever it stored them */
     int n_over, n_wanted, pair;
     int64_t begun_ns, shown_ns;
 } Runs;
@@ -181,7 +181,7 @@ static EngStatus store(Runs *runs, int i, const EngTrainRecord *record, int64_t 
         eng_db_rollback(db);
         return status;
     }
-    runs->over[i] = runs->stored[i] = true;
+    runs->over[i] = true;
     runs->n_over++;
     EngRunResult *result = runs->where->result;
     if (result) measured ? result->measured++ : result->failed++;
@@ -361,7 +361,8 @@ static EngStatus run_all(Runs *runs, EngErr *err)
     return status;
 }
 
-/* Of what this block stored. */
+/* Of all that this block holds: what an interruption came between is compared now, what was
+ * compared is found. */
 static EngStatus liken_all(Runs *runs, EngErr *err)
 {
     EngStatus status = ENG_OK;
@@ -369,7 +370,7 @@ static EngStatus liken_all(Runs *runs, EngErr *err)
         const char *series = NULL;
         EngSampleId id = {.block_id = runs->block->block_id,
                           .point_key = runs->sweep->items[i].point->point_key};
-        if (!runs->stored[i]) continue;
+        if (!runs->held[i]) continue;
         status = eng_train_likeness(runs->sweep, i, &series, err);
         if (!status && series) status = eng_db_begin(runs->where->db, err);
         if (status || !series) continue;
@@ -389,6 +390,7 @@ static void mark_wanted(Runs *runs)
         for (int k = 0; k < runs->block->n_points && runs->over[i]; k++) {
             const EngLedgerPoint *point = &runs->block->points[k];
             if (strcmp(point->plan->point_key, sweep->items[i].point->point_key)) continue;
+            runs->held[i] = true;
             runs->over[i] = point->state == ENG_POINT_DONE;
         }
         runs->n_wanted += !runs->over[i];
@@ -407,9 +409,9 @@ EngStatus eng_train_block(void *context, const EngBlockContext *where, const Eng
                  .shown_ns = eng_now_ns()};
     runs.over = eng_arena_alloc(sweep->arena, (n + 1) * sizeof *runs.over);
     runs.started = eng_arena_alloc(sweep->arena, (n + 1) * sizeof *runs.started);
-    runs.stored = eng_arena_alloc(sweep->arena, (n + 1) * sizeof *runs.stored);
+    runs.held = eng_arena_alloc(sweep->arena, (n + 1) * sizeof *runs.held);
     runs.shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    EngStatus status = runs.over && runs.started && runs.stored && runs.shared != MAP_FAILED
+    EngStatus status = runs.over && runs.started && runs.held && runs.shared != MAP_FAILED
                            ? ENG_OK
                            : ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for training runs");
     if (status) return status;

@@ -263,8 +263,8 @@ static int largest_first(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-static EngStatus judge_loads(EngTrainer *trainer, double *metrics, EngTrainResultText *out,
-                             EngErr *err)
+EngStatus eng_train_judge_loads(EngTrainer *trainer, double *metrics, EngTrainResultText *out,
+                                EngErr *err)
 {
     const EngTrainConfig *config = eng_trainer_config(trainer);
     int experts = config->model.experts;
@@ -324,7 +324,7 @@ EngStatus eng_train_judge(EngTrainer *trainer, const EngTrainRun *run, const cha
     metrics[ENG_TM_SUPPRESSED_LOSS] = without;
     metrics[ENG_TM_BITS_PER_BYTE] = loss / log(2) / run->data->bytes_per_token;
     if (!status) status = judge_groups(&losses, out, err);
-    if (!status) status = judge_loads(trainer, metrics, out, err);
+    if (!status) status = eng_train_judge_loads(trainer, metrics, out, err);
     if (!status) status = look_inside(trainer, run, states_path, out, err);
     if (!status) status = eng_train_judge_gates(trainer, run->data, out, err);
     eng_free(losses.with);

@@ -20,6 +20,11 @@
 EngStatus eng_train_judge(EngTrainer *trainer, const EngTrainRun *run, const char *states_path,
                           double *metrics, EngTrainResultText *out, EngErr *err);
 
+/* Of it, the part about loads since the trainer's last reset of counts: load_max, dead_share,
+ * collapsed (run.h has the limits) and load_share:LAYER. */
+EngStatus eng_train_judge_loads(EngTrainer *trainer, double *metrics, EngTrainResultText *out,
+                                EngErr *err);
+
 /* Residual streams of a run: [layers + 1][rows, columns], layer by layer. */
 typedef struct EngTrainStates {
     int layers; /* entries: layers of the model + 1 */

@@ -46,8 +46,8 @@ static bool is_metric(int column)
 
 /* ---- reading ---- */
 
-/* Takes a cell (RFC 4180) off *at, in place; *end: the character behind it (',' '\n' or 0). NULL:
- * a quote that is not closed. */
+/* Takes a cell (RFC 4180, lines may end with LF alone) off *at, in place; *end: the character
+ * behind it (',' '\n' or 0). NULL: a quote that is not closed. */
 static char *take_cell(char **at, char *end)
 {
     char *start = *at, *out = start, *in = start;
@@ -61,6 +61,8 @@ static char *take_cell(char **at, char *end)
         *out++ = *in++;
     }
     if (quoted && *in++ != '"') return NULL;
+    if (quoted && *in == '\r' && in[1] == '\n') in++;
+    if (!quoted && *in == '\n' && out > start && out[-1] == '\r') out--;
     *end = *in;
     *at = *in ? in + 1 : in;
     *out = 0;
@@ -87,6 +89,17 @@ static EngStatus read_header(const EngTrainLedger *ledger, char **at, EngErr *er
     return ENG_OK;
 }
 
+static EngStatus check_outcome(const EngTrainRecord *record, EngErr *err)
+{
+    bool measured = !strcmp(record->outcome, "measured");
+    if (!measured && strcmp(record->outcome, "failed") && strcmp(record->outcome, "likeness"))
+        return ENG_FAIL(err, ENG_BAD_DATA, "outcome '%s' is not measured, failed or likeness",
+                        record->outcome);
+    if (measured && !isfinite(record->metrics[ENG_TM_LOSS]))
+        return ENG_FAIL(err, ENG_BAD_DATA, "a measured run without a loss");
+    return ENG_OK;
+}
+
 static EngStatus read_record(const EngTrainLedger *ledger, int line, char **at,
                              EngTrainRecord *record, EngErr *err)
 {
@@ -102,15 +115,9 @@ static EngStatus read_record(const EngTrainLedger *ledger, int line, char **at,
         if (cell[0] && !eng_parse_f64(cell, value)) return bad_cell(ledger, line, i, err);
     }
     if (strlen(record->key) != ENG_KEY_HEX - 1) return bad_cell(ledger, line, 0, err);
-    bool measured = !strcmp(record->outcome, "measured");
-    if (!measured && strcmp(record->outcome, "failed") && strcmp(record->outcome, "likeness"))
-        return ENG_FAIL(err, ENG_BAD_DATA,
-                        "%s:%d: outcome '%s' is not measured, failed or likeness", ledger->path,
-                        line, record->outcome);
-    if (measured && !isfinite(record->metrics[ENG_TM_LOSS]))
-        return ENG_FAIL(err, ENG_BAD_DATA, "%s:%d: a measured run without a loss", ledger->path,
-                        line);
-    return ENG_OK;
+    EngStatus status = check_outcome(record, err);
+    if (status) eng_err_prefix(err, "%s:%d", ledger->path, line);
+    return status;
 }
 
 /* The same run twice, as two machines give it that share no file, is one. Two results of one key
@@ -292,6 +299,7 @@ EngStatus eng_train_result_read(const char *path, EngArena *arena, EngTrainRecor
             const json_t *value = json_object_get(metrics, eng_train_metrics[i].name);
             record->metrics[i] = json_is_number(value) ? json_number_value(value) : NAN;
         }
+        if (!status && (status = check_outcome(record, err))) eng_err_prefix(err, "%s", path);
     }
     free(series);
     free(histograms);

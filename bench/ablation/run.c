@@ -2,10 +2,12 @@
 #include "bench/ablation/run.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -303,6 +305,8 @@ static EngStatus finish(Job *job, EngErr *err)
         status = eng_train_result_add(&out, json_array_get(job->looks, i), err);
     if (!status && !job->failed[0])
         status = eng_train_judge(job->trainer, job->run, job->states, metrics, &out, err);
+    if (!status && !job->failed[0] && !isfinite(metrics[ENG_TM_LOSS]))
+        snprintf(job->failed, sizeof job->failed, "held-out loss is %g", metrics[ENG_TM_LOSS]);
     if (!status) status = eng_train_result_write(&out, job->failed, metrics, job->result, err);
     eng_train_result_free(&out);
     if (status) return status;
@@ -313,6 +317,30 @@ static EngStatus finish(Job *job, EngErr *err)
 }
 
 /* ---- from first to last ---- */
+
+/* Two sweeps may want one model at the same time, and share a folder: the second waits, and finds
+ * the result of the first. A lock per key, in one file: the byte whose number the key is. It goes
+ * with its descriptor, however the process ends. */
+static EngStatus lock_key(const EngTrainRun *run, int *fd, EngErr *err)
+{
+    char path[1024];
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+    snprintf(path, sizeof path, "%.15s", run->key); /* fits an offset */
+    lock.l_start = (off_t)strtoull(path, NULL, 16);
+    snprintf(path, sizeof path, "%s/lock", run->folder);
+    EngStatus status = eng_make_dirs(run->folder, err);
+    if (status) return status;
+    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    while (*fd >= 0 && fcntl(*fd, F_OFD_SETLK, &lock)) {
+        struct timespec pause = {.tv_nsec = 100000000};
+        if (errno != EAGAIN && errno != EACCES)
+            return ENG_FAIL(err, ENG_IO, "%s: cannot be locked: %s", path, strerror(errno));
+        if (run->stop && *run->stop)
+            return ENG_FAIL(err, ENG_INTERRUPTED, "stopped while another process trains it");
+        nanosleep(&pause, NULL);
+    }
+    return *fd >= 0 ? ENG_OK : ENG_FAIL(err, ENG_IO, "%s: cannot open: %s", path, strerror(errno));
+}
 
 static EngStatus open_job(Job *job, EngErr *err)
 {
@@ -334,10 +362,8 @@ static EngStatus open_job(Job *job, EngErr *err)
     EngTrainConfig whole = *config;
     whole.token_map = run->data->map.map;
     whole.vocab_compressed = run->data->map.n_compressed;
-    EngStatus status = eng_make_dirs(run->folder, err);
-    if (!status)
-        status = eng_alloc_or((void **)&job->steps, (size_t)job->max_steps + 1, sizeof *job->steps,
-                              "records of steps", err);
+    EngStatus status = eng_alloc_or((void **)&job->steps, (size_t)job->max_steps + 1,
+                                    sizeof *job->steps, "records of steps", err);
     for (int i = 0; i < 5; i++) eng_writer_sweep(*paths[i]);
     if (!status) status = eng_trainer_create(&whole, &job->trainer, err);
     if (!status)
@@ -348,10 +374,15 @@ static EngStatus open_job(Job *job, EngErr *err)
 EngStatus eng_train_run(const EngTrainRun *run, EngErr *err)
 {
     Job job = {.run = run, .saved_ns = eng_now_ns()};
-    EngStatus status = open_job(&job, err);
-    if (!status) status = resume(&job, err);
-    if (!status) status = train(&job, err);
-    if (!status) status = finish(&job, err);
+    int lock = -1;
+    EngStatus status = lock_key(run, &lock, err);
+    if (!status) status = open_job(&job, err);
+    if (!status && !eng_file_exists(job.result)) {
+        status = resume(&job, err);
+        if (!status) status = train(&job, err);
+        if (!status) status = finish(&job, err);
+    }
+    if (lock >= 0) close(lock);
     eng_trainer_destroy(job.trainer);
     eng_free(job.steps);
     json_decref(job.looks);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
 
@@ -293,6 +294,25 @@ static EngStatus parse(EngCli *cli, EngErr *err)
         cli->operands[cli->n_operands++] = arg;
     }
     return ENG_OK;
+}
+
+EngStatus eng_cli_check_writable(const EngCli *cli, const char *option, EngErr *err)
+{
+    const char *path = eng_cli_text(cli, option), *slash = path ? strrchr(path, '/') : NULL;
+    EngWriter writer;
+    EngStr folder = {0};
+    if (!path) return ENG_OK;
+    if (!*path) return ENG_FAIL(err, ENG_USAGE, "--%s: names no file", option);
+    if (slash > path) eng_str_add_n(&folder, path, (size_t)(slash - path));
+    EngStatus status = eng_str_status(&folder, err);
+    if (!status && folder.text) status = eng_make_dirs(folder.text, err);
+    if (!status) status = eng_writer_open(&writer, path, err);
+    if (!status)
+        eng_writer_close(&writer);
+    else
+        eng_err_prefix(err, "--%s", option);
+    eng_str_free(&folder);
+    return status;
 }
 
 static const EngVerb *find_verb(const char *name, EngErr *err)

@@ -60,6 +60,10 @@ void eng_cli_exit_with(EngCli *cli, int code);
  * what a crash leaves, and resumable. Whoever reads our log may go away; the work goes on. */
 const volatile sig_atomic_t *eng_cli_watch_signals(void);
 
+/* That the file an option names (NULL: none) can be written once the work is done, which takes
+ * minutes or hours; makes its folder. ENG_USAGE: an empty name; ENG_IO. */
+EngStatus eng_cli_check_writable(const EngCli *cli, const char *option, EngErr *err);
+
 /* NULL-terminated. */
 extern const EngVerb *const eng_verbs[];
 

@@ -301,26 +301,6 @@ static EngStatus open_fitted(Calibrate *c, EngErr *err)
     return status;
 }
 
-/* That a file which is written after minutes of measuring can be. */
-static EngStatus check_writable(const Calibrate *c, const char *option, EngErr *err)
-{
-    const char *path = eng_cli_text(c->cli, option), *slash = path ? strrchr(path, '/') : NULL;
-    EngWriter writer;
-    EngStr folder = {0};
-    if (!path) return ENG_OK;
-    if (!*path) return ENG_FAIL(err, ENG_USAGE, "--%s: names no file", option);
-    if (slash > path) eng_str_add_n(&folder, path, (size_t)(slash - path));
-    EngStatus status = eng_str_status(&folder, err);
-    if (!status && folder.text) status = eng_make_dirs(folder.text, err);
-    if (!status) status = eng_writer_open(&writer, path, err);
-    if (!status)
-        eng_writer_close(&writer);
-    else
-        eng_err_prefix(err, "--%s", option);
-    eng_str_free(&folder);
-    return status;
-}
-
 /* Parts that lack a measurement are named, and what rests on them is left out. */
 static EngStatus fit(Calibrate *c, const EngRecording *recording, EngCalibration *out, EngErr *err)
 {
@@ -359,8 +339,8 @@ static EngStatus calibrate(Calibrate *c, EngErr *err)
     if (!status && validate) status = read_sweep(c, "validate", err);
     if (!status) status = print_estimate(c, err);
     if (status || eng_cli_flag(c->cli, "dry-run")) return status;
-    status = check_writable(c, "out", err);
-    if (!status) status = check_writable(c, "record", err);
+    status = eng_cli_check_writable(c->cli, "out", err);
+    if (!status) status = eng_cli_check_writable(c->cli, "record", err);
     if (!status) status = eng_db_open(eng_cli_text(c->cli, "db"), ENG_DB_RUN, &c->db, err);
     if (!status) status = measure(c, err);
     for (int i = 0; i < c->n; i++) runs[i] = c->run_ids[i];

@@ -109,7 +109,9 @@ static EngStatus train(EngCli *cli, const EngSweep *sweep, EngTrainSweep *runs, 
                              .argc = eng_cli_argc(cli),
                              .interrupted = eng_cli_watch_signals(),
                              .hooks = eng_train_sweep_hooks(runs)};
-    EngStatus status = eng_run_sweep(sweep, &options, &result, err);
+    bool appends = !eng_cli_flag(cli, "recorded");
+    EngStatus status = appends ? eng_cli_check_writable(cli, "runs", err) : ENG_OK;
+    if (!status) status = eng_run_sweep(sweep, &options, &result, err);
     if (status == ENG_INTERRUPTED)
         ENG_FAIL(err, ENG_INTERRUPTED, "interrupted; the same command goes on where it stopped");
     if (!status) status = print_result(cli, &result, err);

@@ -71,6 +71,24 @@ expect 0 imported train "$smoke" --recorded --db=many.db --runs=runs.csv
 expect 0 'index.html' "$engram" report ablation --db=many.db --out=many
 grep -q 'tiny, synthetic text, 5 tokens per parameter</td><td>synthetic</td><td class="number">6<' many/index.html || fail "one database of several sweeps has not 6 runs"
 
+# --- a likeness is to the pure model of another seed; an interruption leaves none out ---------------------------
+sqlite3 like.db ".import --csv runs.csv r" >/dev/null
+like="SELECT count(*) FROM r l JOIN r a ON a.key = substr(l.manifest, 13, 32) JOIN r b ON b.key = substr(l.manifest, 49, 32)
+    WHERE l.outcome = 'likeness'"
+[ "$(sql like.db "$like AND b.manifest LIKE '% engram_layers=0 %'")" = 6 ] || fail "likenesses of runs that are not there"
+seed="substr(%s.manifest, instr(%s.manifest, ' seed='), 8)"
+[ "$(sql like.db "$like AND ${seed//%s/a} = ${seed//%s/b}")" = 0 ] || fail "likeness to a model of the same seed"
+four=(-a rung=tiny -a text=synthetic -a budget=12 -a rho=1,0.4 -a model_seed=1,2)
+"$engram" train train "${four[@]}" --db=paused.db --runs=paused.csv >/dev/null 2>&1 &
+pid=$!
+until [ -s paused.csv ]; do kill -0 $pid || break; sleep 0.02; done
+kill -INT $pid
+wait $pid
+[ $? = 130 ] || fail "four runs were over before they could be interrupted"
+expect 0 measured train train "${four[@]}" --db=paused.db --runs=paused.csv
+[ "$(sql paused.db "SELECT count(DISTINCT point_key) FROM series WHERE name GLOB 'cka:*'")" = 4 ] ||
+    fail "runs finished before an interruption were not compared"
+
 # --- killed in the middle, with a checkpoint at every step: the same losses -------------------------------------
 long=(-a rung=tiny -a text=synthetic -a budget=12 -a rho=0.4,1)
 expect 0 measured train train "${long[@]}" --db=whole.db --runs=whole.csv
@@ -120,6 +138,8 @@ expect 1 'layer 7 is not one of the rung' train train "${tiny[@]}" -a rho=0.4 -a
 expect 1 'heads' train train "${tiny[@]}" -a head=2 --db=d.db --runs=d.csv
 expect 1 'name one sweep file' train --db=d.db
 expect 6 'scripts/fetch_data --training makes it' train train --data=nowhere --db=d.db --runs=d.csv
+expect 1 '^error engram: --runs: names no file' train train "${tiny[@]}" -a rho=0.4 --db=d.db --runs=
+expect 7 '^error engram: --runs: .*/proc/nowhere' train train "${tiny[@]}" -a rho=0.4 --db=d.db --runs=/proc/nowhere/x.csv
 echo broken >d.csv
 expect 6 'd.csv:1: column 1' train train "${tiny[@]}" --db=d.db --runs=d.csv
 rm -f d.csv

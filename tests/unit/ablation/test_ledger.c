@@ -209,6 +209,52 @@ static void test_impossible_outcomes(void **state)
     damaged(text, ".csv:3: a measured run without a loss");
 }
 
+/* A spreadsheet's line ends change nothing. */
+static void test_line_ends(void **state)
+{
+    (void)state;
+    char text[8192], crlf[8192];
+    EngTrainLedger ledger;
+    EngErr err = {0};
+    EngTrainRecord one = record_of(g_one), two = record_of(g_two);
+    two_rows(&one, &two, text, sizeof text);
+    size_t n = 0;
+    for (const char *p = text; *p; p++) {
+        if (*p == '\n') crlf[n++] = '\r';
+        crlf[n++] = *p;
+    }
+    assert_int_equal(eng_file_write(g_path, crlf, n, &err), ENG_OK);
+    if (eng_train_ledger_open(g_path, &ledger, &err)) fail_msg("%s", err.text);
+    assert_int_equal(ledger.n, 2);
+    assert_string_equal(ledger.records[1].series, two.series);
+    eng_train_ledger_close(&ledger);
+}
+
+/* What the file would refuse when it is read again is refused before it is written. */
+static void test_impossible_results(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"{\"metrics\":{},\"outcome\":\"weird\",\"reason\":\"\",\"series\":{}}",
+         ".csv: outcome 'weird' is not measured, failed or likeness"},
+        {"{\"metrics\":{},\"outcome\":\"measured\",\"reason\":\"\",\"series\":{}}",
+         ".csv: a measured run without a loss"},
+        {"{\"metrics\":{},\"outcome\":\"measured\"}", ".csv: no result of a training run"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        EngErr err = {0};
+        EngTrainRecord record = record_of(g_one);
+        EngArena *arena = eng_arena_create();
+        assert_int_equal(eng_file_write(g_path, cases[i].text, strlen(cases[i].text), &err),
+                         ENG_OK);
+        assert_int_equal(eng_train_result_read(g_path, arena, &record, &err), ENG_BAD_DATA);
+        if (!strstr(err.text, cases[i].why)) fail_msg("%s", err.text);
+        eng_arena_destroy(arena);
+    }
+}
+
 /* Processes that append at once: every row is there, whole. */
 static void test_two_processes(void **state)
 {
@@ -247,6 +293,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_damage_is_named, fresh, done),
         cmocka_unit_test_setup_teardown(test_second_result_of_a_key, fresh, done),
         cmocka_unit_test_setup_teardown(test_impossible_outcomes, fresh, done),
+        cmocka_unit_test_setup_teardown(test_line_ends, fresh, done),
+        cmocka_unit_test_setup_teardown(test_impossible_results, fresh, done),
         cmocka_unit_test_setup_teardown(test_two_processes, fresh, done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

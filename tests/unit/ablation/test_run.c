@@ -33,7 +33,10 @@ static int fresh(void **state)
     (void)state;
     snprintf(g_folder, sizeof g_folder, "test_run.%d", (int)getpid());
     const char *const endings[] = {"ckpt", "steps", "gates", "states", "json"};
+    char lock[80];
     for (int i = 0; i < 5; i++) unlink(path_of(endings[i]));
+    snprintf(lock, sizeof lock, "%s/lock", g_folder);
+    unlink(lock);
     return 0;
 }
 
@@ -295,6 +298,32 @@ static void test_other_threads_are_recorded(void **state)
     assert_true(metric("other_threads") == 1);
 }
 
+/* A second process waits for the first, and takes its result. */
+static void test_two_processes(void **state)
+{
+    (void)state;
+    EngPoint point = POINT("rho", "0.4");
+    EngArm arm = arm_of(&point);
+    EngTrainRun run = run_of(&arm), often = run;
+    EngErr err = {0};
+    int how;
+    often.checkpoint_ns = 0;
+    pid_t first = fork();
+    if (!first) _exit(eng_train_run(&often, NULL) ? 1 : 0);
+    while (!eng_file_exists(path_of("ckpt"))) usleep(1000);
+    kill(first, SIGSTOP);
+    g_stop = 1;
+    run.stop = &g_stop;
+    assert_int_equal(eng_train_run(&run, &err), ENG_INTERRUPTED);
+    assert_non_null(strstr(err.text, "another process trains it"));
+    g_stop = 0;
+    kill(first, SIGCONT);
+    if (eng_train_run(&run, &err)) fail_msg("%s", err.text);
+    assert_int_equal(waitpid(first, &how, 0), first);
+    assert_int_equal(how, 0);
+    assert_true(metric("tokens") == 40 * arm.config.batch_tokens);
+}
+
 static void test_bad_input(void **state)
 {
     (void)state;
@@ -419,6 +448,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_resume_without_gates, fresh, done),
         cmocka_unit_test_setup_teardown(test_checkpoints_change_nothing, fresh, done),
         cmocka_unit_test_setup_teardown(test_other_threads_are_recorded, fresh, done),
+        cmocka_unit_test_setup_teardown(test_two_processes, fresh, done),
         cmocka_unit_test_setup_teardown(test_bad_input, fresh, done),
         cmocka_unit_test_setup_teardown(test_divergence_is_a_result, fresh, done),
         cmocka_unit_test_setup_teardown(test_leftovers, fresh, done),
