@@ -111,6 +111,14 @@ int eng_decimals(double value, int least)
     return needed < least ? least : needed > MOST_DECIMALS ? MOST_DECIMALS : needed;
 }
 
+size_t eng_utf8_bytes(const char *text, size_t characters)
+{
+    size_t n = 0;
+    for (; text[n]; n++)
+        if (((unsigned char)text[n] & 0xc0) != 0x80 && !characters--) break;
+    return n;
+}
+
 char *eng_trim(char *text)
 {
     while (isspace((unsigned char)*text)) text++;

@@ -29,6 +29,9 @@ bool eng_parse_f64(const char *text, double *value);
  * that what is small does not print as 0. */
 int eng_decimals(double value, int least);
 
+/* Bytes of the first characters of a UTF-8 text, at most so many: cutting there breaks none. */
+size_t eng_utf8_bytes(const char *text, size_t characters);
+
 /* Removes white space at both ends in place; returns the first character kept. */
 char *eng_trim(char *text);
 

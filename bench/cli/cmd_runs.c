@@ -18,9 +18,10 @@ static void command_text(const char *json, EngStr *out)
     json_decref(argv);
 }
 
-static EngStatus print_run(EngTextTable *table, const EngRunRow *run, int back, bool alive,
+static EngStatus print_run(EngTextTable *table, const EngDb *db, const EngRunRow *run, int back,
                            EngErr *err)
 {
+    bool killed = !strcmp(run->state, "running") && !eng_db_run_is_alive(db, run->run_id);
     EngStr command = {0};
     command_text(run->command_json, &command);
     EngStatus status = eng_str_status(&command, err);
@@ -31,12 +32,13 @@ static EngStatus print_run(EngTextTable *table, const EngRunRow *run, int back, 
     else
         eng_table_text(table, "latest");
     eng_table_printf(table, "%.19sZ", run->started_utc); /* to the second */
-    eng_table_text(table, strcmp(run->state, "running") || alive ? run->state : "killed");
+    eng_table_text(table, killed ? "killed" : run->state);
     eng_table_text(table, run->sweep_name);
     eng_table_printf(table, "%d", run->points);
     eng_table_printf(table, "%d", run->measured);
     eng_table_printf(table, "%d", run->verdicts);
-    eng_table_printf(table, "%.60s", command.text ? command.text : "");
+    if (command.n) command.text[eng_utf8_bytes(command.text, 60)] = 0;
+    eng_table_text(table, command.n ? command.text : "");
     eng_str_free(&command);
     return ENG_OK;
 }
@@ -48,9 +50,8 @@ static EngStatus print_runs(EngDb *db, const EngRunRow *runs, int n, EngErr *err
         {"state", false},   {"sweep", false},   {"points", true},
         {"measured", true}, {"verdicts", true}, {"command", false}};
     EngTextTable *table;
-    bool alive = eng_db_run_is_alive(db);
     EngStatus status = eng_table_create(&table, columns, 9, err);
-    for (int i = 0; i < n && !status; i++) status = print_run(table, &runs[i], i, alive, err);
+    for (int i = 0; i < n && !status; i++) status = print_run(table, db, &runs[i], i, err);
     if (!status) status = eng_table_print(table, stdout, err);
     eng_table_free(table);
     return status;

@@ -58,7 +58,7 @@ static EngStatus run(EngCli *cli, EngErr *err)
     if (!status) status = eng_db_status(db, eng_cli_operand(cli, 0), arena, &run_status, err);
     if (status) goto out;
     const EngRunStatus *r = &run_status;
-    bool killed = !strcmp(r->state, "running") && !eng_db_run_is_alive(db);
+    bool killed = !strcmp(r->state, "running") && !eng_db_run_is_alive(db, r->run_id);
     printf("run %.8s  %s  %s  started %s%s%s\n", r->run_id, r->sweep_name,
            killed ? "killed (the same command goes on)" : r->state, r->started_utc,
            r->ended_utc[0] ? "  ended " : "", r->ended_utc);

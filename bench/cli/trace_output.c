@@ -66,21 +66,23 @@ static void next(EngTraceRows *rows)
 }
 
 /* Names come from other programs: a line feed or an escape must not break a terminal's table. */
-static void put_plain(EngTextTable *table, const char *text)
+static EngStatus put_plain(EngTextTable *table, const char *text, EngErr *err)
 {
-    char plain[512];
-    size_t n = 0;
-    for (; text[n] && n + 1 < sizeof plain; n++)
-        plain[n] = (unsigned char)text[n] < ' ' || text[n] == 127 ? '?' : text[n];
-    plain[n] = 0;
-    eng_table_text(table, plain);
+    EngStr plain = {0};
+    eng_str_add(&plain, text);
+    EngStatus status = eng_str_status(&plain, err);
+    for (size_t i = 0; !status && i < plain.n; i++)
+        if ((unsigned char)plain.text[i] < ' ' || plain.text[i] == 127) plain.text[i] = '?';
+    if (!status) eng_table_text(table, plain.text);
+    eng_str_free(&plain);
+    return status;
 }
 
 void eng_trace_rows_text(EngTraceRows *rows, const char *text)
 {
     if (rows->status) return;
     if (rows->table)
-        put_plain(rows->table, text);
+        rows->status = put_plain(rows->table, text, rows->err);
     else
         eng_rows_text(&rows->text, text);
     next(rows);

@@ -15,15 +15,16 @@
 /* A list of layers, "1,14": in the order of lookups within a step. */
 static EngStatus parse_layers(const char *text, EngTraceEngineArgs *args, EngErr *err)
 {
-    char copy[128];
-    snprintf(copy, sizeof copy, "%s", text);
-    char *rest = copy;
-    for (char *item; (item = strsep(&rest, ","));) {
+    for (const char *at = text, *next; at; at = next) {
+        char item[24]; /* as long as any number */
+        size_t n = strcspn(at, ",");
+        next = at[n] ? at + n + 1 : NULL;
         if (args->options.n_layers == 16)
             return ENG_FAIL(err, ENG_USAGE, "--layers=%s: more than 16 layers", text);
         int64_t *layer = &args->layers[args->options.n_layers++];
-        if (!eng_parse_i64(item, layer) || *layer < 0)
-            return ENG_FAIL(err, ENG_USAGE, "--layers=%s: '%s' is no layer", text, item);
+        snprintf(item, sizeof item, "%.*s", (int)n, at);
+        if (n >= sizeof item || !eng_parse_i64(item, layer) || *layer < 0)
+            return ENG_FAIL(err, ENG_USAGE, "--layers=%s: '%.*s' is no layer", text, (int)n, at);
     }
     args->options.layers = args->layers;
     return ENG_OK;

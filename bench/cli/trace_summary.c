@@ -9,7 +9,9 @@
 #include "base/mem.h"
 #include "bench/core/stats.h"
 
-#define MOST_NAMES 40 /* lines of a table for people; CSV and JSON have all */
+/* Of a table for people, which stays below 100 columns; CSV and JSON have all. */
+#define MOST_NAMES      40
+#define MOST_CHARACTERS 44
 
 static EngStatus print_tracks(const EngCli *cli, const EngTrace *trace, EngErr *err)
 {
@@ -93,16 +95,17 @@ static EngStatus print_names(const EngCli *cli, Name *names, int64_t n, EngErr *
             eng_trace_rows_begin(&rows, cli, "by name; share is of the time of all GPU work",
                                  "what,name,+n,+sum_us,+share_percent,+median_us,+longest_us", err);
     if (status) return status;
+    EngStr label = {0};
     if (table && n > MOST_NAMES) shown = MOST_NAMES;
     for (int64_t i = 0; i < n; i++) gpu_ns += names[i].what < ENG_TRACE_RANGE ? names[i].sum_ns : 0;
     for (int64_t i = 0; i < shown; i++) {
-        char text[128], label[46]; /* a table stays below 100 columns */
         const Name *m = &names[i];
         bool gpu = m->what < ENG_TRACE_RANGE;
-        snprintf(text, sizeof text, "%s%s%s", m->domain, *m->domain ? ": " : "", m->name);
-        snprintf(label, sizeof label, "%.44s", text);
+        label.n = 0;
+        eng_str_printf(&label, "%s%s%s", m->domain, *m->domain ? ": " : "", m->name);
+        if (table && !label.failed) label.text[eng_utf8_bytes(label.text, MOST_CHARACTERS)] = 0;
         eng_trace_rows_text(&rows, what[m->what]);
-        eng_trace_rows_text(&rows, table ? label : text);
+        eng_trace_rows_text(&rows, label.failed ? "" : label.text);
         eng_trace_rows_int(&rows, m->n, true);
         eng_trace_rows_us(&rows, m->sum_ns, true);
         eng_trace_rows_real(&rows,
@@ -111,6 +114,8 @@ static EngStatus print_names(const EngCli *cli, Name *names, int64_t n, EngErr *
         eng_trace_rows_real(&rows, m->longest_ns * 1e-3);
     }
     status = eng_trace_rows_end(&rows);
+    if (!status) status = eng_str_status(&label, err);
+    eng_str_free(&label);
     if (!status && shown < n) printf("%lld more; --format=csv has all\n", (long long)(n - shown));
     return status;
 }

@@ -39,9 +39,9 @@ void eng_db_close(EngDb *db); /* accepts NULL; an open transaction is rolled bac
 /* In a forked worker, first thing: drops the run lock's descriptor, so that a worker that outlives
  * the run does not hold the database. The EngDb must not be used (nor closed) there afterwards. */
 void eng_db_forget_in_child(EngDb *db);
-/* Whether the process that last owned the run lock still lives: a run whose row says `running` and
- * whose process does not was killed. */
-bool eng_db_run_is_alive(const EngDb *db);
+/* Whether the run lock was last taken for this run (its whole id) by a process that still lives: a
+ * run whose row says `running` and that is not alive was killed. */
+bool eng_db_run_is_alive(const EngDb *db, const char *run_id);
 const char *eng_db_path(const EngDb *db);
 /* For readers of floors above that hold their own SQL (reports); owned by db. */
 struct sqlite3 *eng_db_handle(EngDb *db);

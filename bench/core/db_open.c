@@ -102,42 +102,60 @@ static EngStatus identify(EngDb *db, bool *fresh, int64_t *version, EngErr *err)
 /* ---- the run lock ------------------------------------------------------------------------------
  */
 
-bool eng_db_run_is_alive(const EngDb *db)
+/* The lock's file holds "PROCESS RUN": whose it was last; the run is missing until it begins. */
+#define OWNER_BYTES 64
+
+static void read_owner(int fd, char owner[OWNER_BYTES])
 {
-    char path[4096], owner[64] = "";
+    ssize_t n = pread(fd, owner, OWNER_BYTES - 1, 0);
+    owner[n > 0 ? n : 0] = 0;
+    owner[strcspn(owner, "\n")] = 0;
+}
+
+/* Only text for others' messages: failing to write it does no harm. */
+void eng_db_lock_name(EngDb *db, const char *run_id)
+{
+    char owner[OWNER_BYTES];
+    if (db->lock_fd < 0) return;
+    int n = snprintf(owner, sizeof owner, "%ld %.36s\n", (long)getpid(), run_id);
+    bool written = pwrite(db->lock_fd, owner, (size_t)n, 0) == n && !ftruncate(db->lock_fd, n);
+    (void)written;
+}
+
+bool eng_db_run_is_alive(const EngDb *db, const char *run_id)
+{
+    char path[4096], owner[OWNER_BYTES];
     int64_t pid = 0;
     if (snprintf(path, sizeof path, "%s.lock", db->path) >= (int)sizeof path) return false;
     /* The owner's number, not the lock: trying that could get in the way of a run that starts. */
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return false;
-    ssize_t n = pread(fd, owner, sizeof owner - 1, 0);
+    read_owner(fd, owner);
     close(fd);
-    owner[n > 0 ? n : 0] = 0;
-    return eng_parse_i64(eng_trim(owner), &pid) && pid > 0 &&
+    char *run = owner + strcspn(owner, " ");
+    if (*run) *run++ = 0;
+    return !strcmp(run, run_id) && eng_parse_i64(owner, &pid) && pid > 0 &&
            (kill((pid_t)pid, 0) == 0 || errno == EPERM);
 }
 
 static EngStatus lock_run(EngDb *db, EngErr *err)
 {
-    char path[4096], owner[64] = "";
+    char path[4096], owner[OWNER_BYTES];
     if (snprintf(path, sizeof path, "%s.lock", db->path) >= (int)sizeof path)
         return ENG_FAIL(err, ENG_IO, "%s: path too long", db->path);
     db->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (db->lock_fd < 0)
         return ENG_FAIL(err, ENG_IO, "%s: cannot write: %s", path, strerror(errno));
     if (flock(db->lock_fd, LOCK_EX | LOCK_NB) == 0) {
-        int n = snprintf(owner, sizeof owner, "%ld\n", (long)getpid());
-        /* Only text for the other side's message: failing to write it does no harm. */
-        if (ftruncate(db->lock_fd, 0) == 0 && pwrite(db->lock_fd, owner, (size_t)n, 0) < 0)
-            owner[0] = 0;
+        eng_db_lock_name(db, "");
         return ENG_OK;
     }
-    ssize_t n = pread(db->lock_fd, owner, sizeof owner - 1, 0);
-    owner[n > 0 ? n : 0] = 0;
+    read_owner(db->lock_fd, owner);
     close(db->lock_fd);
     db->lock_fd = -1;
+    owner[strcspn(owner, " ")] = 0;
     return ENG_FAIL(err, ENG_DB, "%s: another run is active on this database (process %s)",
-                    db->path, *owner ? eng_trim(owner) : "unknown");
+                    db->path, *owner ? owner : "unknown");
 }
 
 void eng_db_forget_in_child(EngDb *db)

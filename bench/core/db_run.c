@@ -148,6 +148,7 @@ EngStatus eng_db_run_begin(EngDb *db, const EngRunSpec *spec, bool fresh, char r
     } else if (!status) {
         status = insert_run(db, spec, run_id, err);
     }
+    if (!status) eng_db_lock_name(db, run_id);
     return eng_db_end(db, own, status, err);
 }
 

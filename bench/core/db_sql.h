@@ -38,6 +38,9 @@ EngStatus eng_db_exec(EngDb *db, EngErr *err, const char *sql, const char *types
 EngStatus eng_db_number(EngDb *db, int64_t *number, EngErr *err, const char *sql, const char *types,
                         ...);
 
+/* Says in the run lock, if db holds it, which run it is for: eng_db_run_is_alive. */
+void eng_db_lock_name(EngDb *db, const char *run_id);
+
 /* Runs one of the .sql files of this folder. */
 EngStatus eng_db_run_embedded(EngDb *db, const char *file, EngErr *err);
 

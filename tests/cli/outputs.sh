@@ -132,6 +132,12 @@ while kill -0 $run 2>/dev/null; do
 done
 [ $seen = 1 ] || fail "status saw no running block: $(cat status.txt)"
 expect 7 'another run is active' merge a.db --db=live.db
+# A run that was killed before is not the one that runs now.
+sqlite3 -cmd '.timeout 5000' live.db "CREATE TEMP TABLE dead AS SELECT * FROM runs LIMIT 1;
+UPDATE dead SET run_id = 'dead-run', started_utc = '2020-01-01T00:00:00Z'; INSERT INTO runs SELECT * FROM dead"
+expect 0 'dead-run +latest~1 .* killed ' runs --db=live.db
+expect 0 'latest .* running ' runs --db=live.db
+expect 0 'dead-run .* killed \(the same command goes on\)' status dead-run --db=live.db
 expect 0 '^run_id,' export --db=live.db
 while kill -0 $run 2>/dev/null && ! grep -q 'times their estimates' status.txt; do
     sleep 0.1

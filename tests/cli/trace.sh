@@ -37,6 +37,16 @@ for row in sqlite3.connect(sys.argv[1]).execute(sys.argv[2]): print(*row, sep="|
 steps=$work/fx/steps.sqlite
 expect 0 "120 ranges, 64 marks" "$engram" trace summary "$steps"
 expect 0 '"what":"range","name":"engram: fetch","n":16' "$engram" trace summary "$steps" --format=json
+# Names of any length, whole in CSV and JSON; a table's are cut between characters.
+long=$(printf 'é%.0s' $(seq 200))
+cp "$steps" "$work/long.sqlite"
+python3 -c 'import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute("UPDATE NVTX_EVENTS SET text = ?, textId = NULL WHERE eventType = 59", ("x" + sys.argv[2],))
+db.commit()' "$work/long.sqlite" "$long"
+expect 0 "range,engram: x$long,120," "$engram" trace summary "$work/long.sqlite" --format=csv
+expect 0 "\"name\":\"engram: x$long\"" "$engram" trace summary "$work/long.sqlite" --format=json
+expect 0 "range  engram: x$(printf 'é%.0s' $(seq 35))  " "$engram" trace summary "$work/long.sqlite"
 expect 0 "stream 13 of device 0,6,1115,230,230" "$engram" trace summary "$work/fx/engine_3.28.sqlite" --streams --format=csv
 expect 0 "layer ranges: 608 us beside fetches; median 38 us inside (16), 20 us apart (24): +90.0 %" \
     "$engram" trace overlap "$steps"
@@ -47,6 +57,7 @@ expect 5 "no kernel that --lookup=nothing matches" "$engram" trace overlap "$wor
 expect 5 "no kernel that --lookup=engram_lookup|engram_gather|engram_dequant matches" "$engram" trace overlap \
     "$work/fx/one_stream.sqlite" --hash=engram
 expect 1 "did you mean overlap?" "$engram" trace overlab "$steps"
+expect 1 "'x' is no layer" "$engram" trace overlap "$steps" --layers="$(seq -s, 100000000000 100000000012),x"
 expect 1 "needs a FILE" "$engram" trace summary
 expect 1 "unexpected argument 'b'" "$engram" trace summary "$steps" b
 expect 1 "--format=xml: table, csv or json" "$engram" trace summary "$steps" --format=xml

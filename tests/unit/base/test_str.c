@@ -45,11 +45,25 @@ static void test_numbers(void **state)
         assert_false(eng_parse_i64(bad[i], &whole));
 }
 
+static void test_utf8(void **state)
+{
+    (void)state;
+    assert_int_equal(eng_utf8_bytes("abc", 2), 2);
+    assert_int_equal(eng_utf8_bytes("abc", 9), 3);
+    assert_int_equal(eng_utf8_bytes("aé→z", 0), 0);
+    assert_int_equal(eng_utf8_bytes("aé→z", 1), 1);
+    assert_int_equal(eng_utf8_bytes("aé→z", 2), 3);
+    assert_int_equal(eng_utf8_bytes("aé→z", 3), 6);
+    assert_int_equal(eng_utf8_bytes("aé→z", 4), 7);
+    assert_int_equal(eng_utf8_bytes("", 4), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_decimals),
         cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_utf8),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

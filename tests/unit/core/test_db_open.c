@@ -214,6 +214,33 @@ static void test_two_runs(void **state)
     eng_db_close(open_db(folder, ENG_DB_RUN));
 }
 
+/* Of two runs that a database calls running, the one that the lock is for lives. */
+static void test_alive(void **state)
+{
+    const Folder *folder = *state;
+    for (int round = 0; round < 2; round++) { /* the second time, the file names a run */
+        EngDb *db = open_db(folder, ENG_DB_RUN), *reader = open_db(folder, ENG_DB_READ);
+        put_common(db);
+        Run killed = begin_run(db, "[gather]\ntokens = 1\n", false);
+        assert_true(eng_db_run_is_alive(reader, killed.run_id));
+        eng_db_close(db);
+        db = open_db(folder, ENG_DB_RUN);
+        assert_false(eng_db_run_is_alive(reader, killed.run_id));
+        check_refused(folder, ENG_DB_RUN, ENG_DB, "(process ");
+        Run run = begin_run(db, "[gather]\ntokens = 2\n", false);
+        assert_int_equal(number(db, "SELECT count(*) FROM runs WHERE state = 'running'"), 2);
+        assert_false(eng_db_run_is_alive(reader, killed.run_id));
+        assert_true(eng_db_run_is_alive(reader, run.run_id));
+        char wanted[64];
+        snprintf(wanted, sizeof wanted, "(process %ld)", (long)getpid());
+        check_refused(folder, ENG_DB_RUN, ENG_DB, wanted);
+        free_run(&killed);
+        free_run(&run);
+        eng_db_close(reader);
+        eng_db_close(db);
+    }
+}
+
 /* A worker that outlives its run must not hold the lock. */
 static void test_child_forgets(void **state)
 {
@@ -352,10 +379,10 @@ int main(void)
 {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(test_create),        IN_FOLDER(test_makes_folders),   IN_FOLDER(test_not_ours),
-        IN_FOLDER(test_versions),      IN_FOLDER(test_damaged),         IN_FOLDER(test_two_runs),
-        IN_FOLDER(test_child_forgets), IN_FOLDER(test_created_at_once), IN_FOLDER(test_unwritable),
-        IN_FOLDER(test_full_disk),     IN_FOLDER(test_version_1),
+        IN_FOLDER(test_create),     IN_FOLDER(test_makes_folders), IN_FOLDER(test_not_ours),
+        IN_FOLDER(test_versions),   IN_FOLDER(test_damaged),       IN_FOLDER(test_two_runs),
+        IN_FOLDER(test_alive),      IN_FOLDER(test_child_forgets), IN_FOLDER(test_created_at_once),
+        IN_FOLDER(test_unwritable), IN_FOLDER(test_full_disk),     IN_FOLDER(test_version_1),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
