@@ -62,11 +62,13 @@ static const EngOption g_options[] = {
     {.name = "readers", .value = "N", .help = "devices that each fetch a part of a step's rows"},
     {.name = "exchange",
      .value = "SCHEME,TIER",
-     .help = "of rows among holders: all-reduce, all-gather, all-to-all or heads, over a link: "
-             "all-gather,nvlink"},
+     .help =
+         "of rows among holders: all-reduce, all-gather, all-to-all or heads behind the gather, "
+         "or peer-read in it, over a link: all-gather,nvlink"},
     {.name = "scales",
-     .value = "TIER",
-     .help = "that holds all scales instead, such as dram with values on nvme: a read less a row"},
+     .value = "TIER|everywhere",
+     .help = "that holds all scales instead, such as dram with values on nvme: a read less a row; "
+             "everywhere: with each of --shards, so that only values travel"},
     {.name = "ranks", .value = "N", .help = "devices of a replica of the model"},
     {.name = "host-devices", .value = "N", .help = "devices of a host"},
     {.name = "context", .value = "N", .help = "tokens of context that a device holds"},

@@ -106,7 +106,8 @@ static EngStatus find_larger(const EngSize *s, const EngSizePath *path, EngStr *
     double rows = (double)address.rows[0];
     double values = rows * (double)eng_row_value_bytes(s->preset.row_format, s->preset.row_dims);
     double scales = rows * (double)eng_row_scale_bytes(s->preset.row_format, s->preset.row_dims);
-    add_larger(path->tiers[0], "a table", (values + (s->scales ? 0 : scales)) / s->shards, out);
+    double beside = s->scales ? 0 : s->scales_everywhere ? scales : scales / s->shards;
+    add_larger(path->tiers[0], "a table", values / s->shards + beside, out);
     if (s->scales) add_larger(s->scales, "a table of scales", scales, out);
     if (s->cache) add_larger(s->cache, "the row cache", s->cache_bytes, out);
     return eng_str_status(out, err);

@@ -150,21 +150,19 @@ static EngStatus traffic_points(const EngSize *s, const EngSizePath *path, const
     }
     for (int i = 0; i < r.step.gathers[0].n_stages && !status; i++) {
         const EngStage *stage = &r.step.gathers[0].stages[i];
-        for (int term = 0; term <= ENG_GATHER_COUNT; term++) {
-            double seconds = term < ENG_GATHER_COUNT ? stage->terms[term] : stage->latency;
-            if (!(seconds > 0)) continue;
+        for (int term = 0; term < ENG_GATHER_COUNT; term++) {
+            if (!(stage->terms[term] > 0 && stage->rows > 0)) continue;
             eng_size_point(p, "term");
             eng_size_word(p, "path", path->name);
             eng_size_word(p, "traffic", t->name);
             eng_size_word(p, "tier", stage->tier->name);
-            eng_size_word(p, "limit",
-                          term < ENG_GATHER_COUNT ? eng_gather_term_name((EngGatherTerm)term)
-                                                  : "latency");
-            eng_size_value(p, ENG_SIZE_TERM_US, seconds * US);
+            eng_size_word(p, "limit", eng_gather_term_name((EngGatherTerm)term));
+            eng_size_value(p, ENG_SIZE_TERM_US, stage->terms[term] * US);
+            eng_size_value(p, ENG_SIZE_VALUE, (EngGatherTerm)term == stage->binding);
             rests_on_path(p, path, t);
         }
     }
-    if (!status && s->link) {
+    if (!status && r.step.exchange > 0) {
         eng_size_point(p, "term");
         eng_size_word(p, "path", path->name);
         eng_size_word(p, "traffic", t->name);
@@ -195,10 +193,14 @@ static EngStatus sharding_points(const EngSize *s, EngSizePoints *p, EngErr *err
         for (int k = 0; k < ENG_SHARD_COUNT && !status; k++) {
             double bytes, seconds = NAN, mean = t->tokens * shape.columns / ranks;
             status = eng_shard_bytes((EngSharding)k, &shape, &bytes, err);
-            if (!status && s->link)
-                status = eng_size_exchange(s, (EngSharding)k, &shape, &seconds, err);
+            if (!status && s->link && eng_size_exchange(s, (EngSharding)k, &shape, &seconds, NULL))
+                seconds = NAN; /* what it needs is asked for when it is the plan's */
             eng_size_point(p, "sharding");
             eng_size_word(p, "scheme", eng_sharding_name((EngSharding)k));
+            eng_size_word(p, "scales",
+                          s->scales_everywhere ? "everywhere"
+                          : s->scales          ? "apart"
+                                               : "travel");
             eng_size_number(p, "ranks", ranks);
             eng_size_value(p, ENG_SIZE_BYTES, bytes);
             eng_size_value(p, ENG_SIZE_TERM_US, seconds * US);

@@ -60,7 +60,12 @@ static void print_holding(const EngSize *s, EngStr *out)
 
 static void print_readers(const EngSize *s, EngStr *out)
 {
-    if (s->link)
+    if (s->link && s->scheme == ENG_SHARD_PEER_READ)
+        eng_str_printf(out,
+                       "  readers: %d, each the rows of its own tokens, through %s those that "
+                       "others hold\n",
+                       s->shards, s->link->name);
+    else if (s->link)
         eng_str_printf(out, "  readers: %d, each what it holds; %s over %s behind each gather\n",
                        s->shards, eng_sharding_name(s->scheme), s->link->name);
     else
@@ -69,6 +74,8 @@ static void print_readers(const EngSize *s, EngStr *out)
                                   : " (--readers not given: one path carries all rows of a step)");
     if (s->shards > 1 && !s->link)
         eng_str_add(out, "  exchange among holders: not given, counted as nothing\n");
+    if (s->scales_everywhere)
+        eng_str_add(out, "  scales: all of them with every holder; only values travel\n");
     if (s->scales)
         eng_str_printf(out, "  scales: all of them in %s, apart from the values\n",
                        s->scales->name);

@@ -98,7 +98,7 @@ EngStatus eng_size_bill(const EngSize *s, EngSizeResult *r, EngErr *err)
 {
     const EngQuantity *rent = device_price(s, ENG_TIER_RENT);
     const EngQuantity *price = s->years ? device_price(s, ENG_TIER_DEVICE_PRICE) : &g_none;
-    bool on_path = !s->scales;
+    bool scales_on_path = !s->scales, link_on_path = !s->link;
     EngLedger ledger;
     EngStatus status = eng_size_ledger(s, r->path, &ledger, err);
     if (status) return status;
@@ -109,10 +109,12 @@ EngStatus eng_size_bill(const EngSize *s, EngSizeResult *r, EngErr *err)
         eng_bill_bought(&r->bill, "devices", price, r->fleet.devices, s->years, r->traffic->rate);
     for (int i = 0; i < r->path->n; i++) {
         const EngTier *tier = r->path->tiers[i];
-        on_path = on_path || !strcmp(tier->name, s->scales->name);
+        scales_on_path = scales_on_path || !strcmp(tier->name, s->scales->name);
+        link_on_path = link_on_path || !strcmp(tier->name, s->link->name);
         bill_tier(s, r, tier, &ledger, i ? "" : " for the tables");
     }
-    if (!on_path) bill_tier(s, r, s->scales, &ledger, " for the scales");
+    if (!scales_on_path) bill_tier(s, r, s->scales, &ledger, " for the scales");
+    if (!link_on_path) bill_tier(s, r, s->link, &ledger, " between holders");
     return ENG_OK;
 }
 

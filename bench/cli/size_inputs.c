@@ -97,38 +97,78 @@ static EngStatus read_paths(EngSize *s, EngErr *err)
     return status;
 }
 
+/* Peers are read through a stage more of each path. */
+static EngStatus check_peers(const EngSize *s, EngErr *err)
+{
+    for (int p = 0; p < s->n_paths && s->scheme == ENG_SHARD_PEER_READ; p++) {
+        const EngSizePath *path = &s->paths[p];
+        if (path->n == ENG_MAX_STAGES)
+            return ENG_FAIL(err, ENG_USAGE,
+                            "--exchange: the link to peers is a tier more than the %d that "
+                            "--path=%s may have",
+                            ENG_MAX_STAGES, path->name);
+        for (int i = 0; i < path->n; i++)
+            if (path->tiers[i] == s->link)
+                return ENG_FAIL(err, ENG_USAGE,
+                                "--exchange: rows of --path=%s come through %s already; what "
+                                "peers read beside them is not modelled",
+                                path->name, s->link->name);
+    }
+    return ENG_OK;
+}
+
 /* "all-gather,nvlink": how rows reach who does not hold them, and over which link. */
 static EngStatus read_exchange(EngSize *s, EngErr *err)
 {
     const char *text = eng_cli_text(s->cli, "exchange");
-    const char *names[ENG_SHARD_COUNT];
-    char word[32] = "";
+    char word[32] = "", names[96] = "";
     int k = 0;
     if (!text) return ENG_OK;
     eng_size_next_word(&text, word, sizeof word);
-    for (int i = 0; i < ENG_SHARD_COUNT; i++) names[i] = eng_sharding_name((EngSharding)i);
-    while (k < ENG_SHARD_COUNT && strcmp(word, names[k])) k++;
+    while (k < ENG_SHARD_COUNT && strcmp(word, eng_sharding_name((EngSharding)k))) k++;
+    for (int i = 0; i < ENG_SHARD_COUNT; i++) {
+        size_t n = strlen(names);
+        snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "",
+                 eng_sharding_name((EngSharding)i));
+    }
     if (k == ENG_SHARD_COUNT)
-        return ENG_FAIL(err, ENG_USAGE, "--exchange: \"%s\" is none of %s, %s, %s, %s", word,
-                        names[0], names[1], names[2], names[3]);
+        return ENG_FAIL(err, ENG_USAGE, "--exchange: \"%s\" is none of %s", word, names);
     s->scheme = (EngSharding)k;
     if (!eng_size_next_word(&text, word, sizeof word) || text)
         return ENG_FAIL(err, ENG_USAGE, "--exchange: give a scheme and one link: %s,nvlink",
-                        names[k]);
+                        eng_sharding_name(s->scheme));
     if (s->shards < 2)
         return ENG_FAIL(err, ENG_USAGE, "--exchange: nothing is shared with --shards=1");
     if (s->readers)
         return ENG_FAIL(err, ENG_USAGE,
                         "--exchange: each of --shards reads what it holds; leave out --readers");
     EngStatus status = eng_machine_tier(&s->machine, word, &s->link, err);
-    return status ? eng_err_prefix(err, "--exchange"), status : ENG_OK;
+    return status ? eng_err_prefix(err, "--exchange"), status : check_peers(s, err);
 }
 
+/* Every holder has all scales, so that only values travel. */
+static EngStatus read_scales_everywhere(EngSize *s, EngErr *err)
+{
+    s->scales_everywhere = true;
+    if (!eng_row_scale_bytes(s->preset.row_format, s->preset.row_dims))
+        return ENG_FAIL(err, ENG_USAGE, "--scales=everywhere: rows of %s have none",
+                        s->preset.name);
+    if (s->shards < 2)
+        return ENG_FAIL(err, ENG_USAGE, "--scales=everywhere: nothing is shared with --shards=1");
+    if (s->link && !eng_sharding_is_raw(s->scheme))
+        return ENG_FAIL(err, ENG_USAGE,
+                        "--scales=everywhere: --exchange=%s sends decoded rows, which have none",
+                        eng_sharding_name(s->scheme));
+    return ENG_OK;
+}
+
+/* "everywhere", or the tier that has them all instead. */
 static EngStatus read_scales(EngSize *s, EngErr *err)
 {
     const char *text = eng_cli_text(s->cli, "scales");
     EngPlace place;
     if (!text) return ENG_OK;
+    if (!strcmp(text, "everywhere")) return read_scales_everywhere(s, err);
     EngStatus status = eng_machine_tier(&s->machine, text, &s->scales, err);
     if (status) return eng_err_prefix(err, "--scales"), status;
     if (!eng_tier_place(s->scales, &place))
@@ -142,9 +182,7 @@ static EngStatus read_scales(EngSize *s, EngErr *err)
     return ENG_OK;
 }
 
-/* What a row costs beyond its bytes: the blocks a memory or link reads, the messages of an adapter.
- * A tier of which neither is known would look faster than one of which it is. */
-static EngStatus need_requests(const EngTier *tier, EngErr *err)
+EngStatus eng_size_need_requests(const EngTier *tier, EngErr *err)
 {
     double value;
     return eng_tier_need(tier, eng_tier_is_adapter(tier) ? ENG_TIER_REQUEST_RATE : ENG_TIER_GRANULE,
@@ -153,10 +191,12 @@ static EngStatus need_requests(const EngTier *tier, EngErr *err)
 
 static EngStatus check_requests(const EngSize *s, EngErr *err)
 {
-    EngStatus status = s->scales ? need_requests(s->scales, err) : ENG_OK;
+    EngStatus status = s->scales ? eng_size_need_requests(s->scales, err) : ENG_OK;
+    if (!status && s->link && s->scheme == ENG_SHARD_PEER_READ)
+        status = eng_size_need_requests(s->link, err);
     for (int p = 0; p < s->n_paths; p++)
         for (int i = 0; i < s->paths[p].n && !status; i++)
-            status = need_requests(s->paths[p].tiers[i], err);
+            status = eng_size_need_requests(s->paths[p].tiers[i], err);
     return status;
 }
 

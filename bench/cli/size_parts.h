@@ -70,7 +70,8 @@ typedef struct EngSize {
     char zipf_label[48];                              /* "synthetic: Zipf 0.8, Che"; "" */
     EngSharding scheme;                               /* of the exchange */
     const EngTier *link;                              /* NULL: none is planned */
-    const EngTier *scales;                            /* NULL: beside the values */
+    const EngTier *scales;                            /* NULL: beside the values ... */
+    bool scales_everywhere;                           /* ... all of them with every holder */
     double kv_tokens; /* of context that a device holds; 0: not given */
     EngLedgerLine reserves[ENG_SIZE_MAX_RESERVES];
     int n_reserves;
@@ -135,8 +136,12 @@ EngStatus eng_size_print(const EngSize *size, EngStr *out, EngErr *err);
 /* The figures of reports/capacity, stored as simulated points. */
 EngStatus eng_size_store(const EngSize *size, const char *db_path, EngErr *err);
 
+/* What a row costs beyond its bytes: the blocks a memory or link reads, the messages of an adapter.
+ * ENG_UNSUPPORTED: not known; it would look faster than a tier of which it is. */
+EngStatus eng_size_need_requests(const EngTier *tier, EngErr *err);
+
 /* Of the preset's tables among `ranks`; and s that their exchange takes over the link, which must
- * be given. ENG_UNSUPPORTED: its latency or rate is not known. */
+ * be given. ENG_UNSUPPORTED: its latency or rate, or for peers its requests, are not known. */
 EngStatus eng_size_shape(const EngSize *size, const EngTraffic *traffic, int ranks,
                          EngShardShape *shape, EngErr *err);
 EngStatus eng_size_exchange(const EngSize *size, EngSharding scheme, const EngShardShape *shape,

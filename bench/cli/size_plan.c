@@ -46,6 +46,7 @@ EngStatus eng_size_ledger(const EngSize *s, const EngSizePath *path, EngLedger *
                          .format = s->preset.row_format,
                          .tables = path->place,
                          .shards = s->shards,
+                         .scales_everywhere = s->scales_everywhere,
                          .numa_copies = path->place == ENG_PLACE_HOST ? s->copies : 1,
                          .replicas = path->place == ENG_PLACE_HOST ? 1 : s->copies,
                          .pinned = path->place == ENG_PLACE_HOST,
@@ -88,32 +89,35 @@ EngStatus eng_size_ledger(const EngSize *s, const EngSizePath *path, EngLedger *
     return eng_ledger_build(&in, ledger, err);
 }
 
+/* Whether every reader has all scales, so that only values travel between holders. */
+static bool each_has_scales(const EngSize *s)
+{
+    return s->scales || s->scales_everywhere;
+}
+
 EngStatus eng_size_shape(const EngSize *s, const EngTraffic *t, int ranks, EngShardShape *shape,
                          EngErr *err)
 {
     EngAddress address;
     EngStatus status = eng_address_build(&s->preset.address, &address, err);
     if (status) return status;
-    *shape = (EngShardShape){
-        .ranks = ranks,
-        .tokens = t->tokens,
-        .columns = address.n_columns,
-        .row_dims = s->preset.row_dims,
-        .row_bytes = (double)eng_row_value_bytes(s->preset.row_format, s->preset.row_dims),
-        .projected = (int64_t)(s->preset.streams + 1) * s->preset.hidden,
-        .unique = t->unique};
-    if (!s->scales) /* else each reader has them */
-        shape->row_bytes += (double)eng_row_scale_bytes(s->preset.row_format, s->preset.row_dims);
+    *shape = (EngShardShape){.ranks = ranks,
+                             .tokens = t->tokens,
+                             .columns = address.n_columns,
+                             .row_dims = s->preset.row_dims,
+                             .row = eng_row_layout(s->preset.row_format, s->preset.row_dims),
+                             .projected = (int64_t)(s->preset.streams + 1) * s->preset.hidden,
+                             .unique = t->unique};
+    if (each_has_scales(s)) shape->row.scale_bytes = 0;
     return ENG_OK;
 }
 
 EngStatus eng_size_exchange(const EngSize *s, EngSharding scheme, const EngShardShape *shape,
                             double *seconds, EngErr *err)
 {
-    double latency, rate;
-    EngStatus status = eng_tier_need(s->link, ENG_TIER_LATENCY, &latency, err);
-    if (!status) status = eng_tier_rate(s->link, &rate, err);
-    return status ? status : eng_shard_time(scheme, shape, latency, rate, seconds, err);
+    EngStatus status =
+        scheme == ENG_SHARD_PEER_READ ? eng_size_need_requests(s->link, err) : ENG_OK;
+    return status ? status : eng_shard_time(scheme, shape, s->link, seconds, err);
 }
 
 EngSlowdowns eng_size_beside(const EngSizePath *path)
@@ -123,11 +127,28 @@ EngSlowdowns eng_size_beside(const EngSizePath *path)
 }
 
 /* Bits of EngStepInput.shared. */
-static unsigned shared_tiers(const EngSize *s, const EngSizePath *path)
+static unsigned shared_tiers(const EngStepInput *in)
 {
     unsigned shared = 0;
-    for (int i = 0; i < path->n; i++) shared |= eng_size_of_host(path->tiers[i]) ? 1u << i : 0;
-    return s->scales && eng_size_of_host(s->scales) ? shared | 1u << path->n : shared;
+    for (int i = 0; i < in->n_path; i++) shared |= eng_size_of_host(in->path[i]) ? 1u << i : 0;
+    return in->scales && eng_size_of_host(in->scales) ? shared | 1u << in->n_path : shared;
+}
+
+/* Holders that exchange what they hold, each with a memory of its own. */
+static EngStatus share(const EngSize *s, const EngTraffic *t, EngStepInput *in, EngErr *err)
+{
+    EngShardShape shape;
+    in->readers = in->hosts = s->shards;
+    /* Ranks of the same tokens need the scales of all rows. */
+    if (each_has_scales(s) && s->scheme == ENG_SHARD_ALL_GATHER) in->scale_rows = s->shards;
+    if (s->scheme == ENG_SHARD_PEER_READ) {
+        in->path[in->n_path++] = s->link;
+        in->peers = true;
+        in->values_between_peers = each_has_scales(s);
+        return ENG_OK;
+    }
+    EngStatus status = eng_size_shape(s, t, s->shards, &shape, err);
+    return status ? status : eng_size_exchange(s, s->scheme, &shape, &in->exchange, err);
 }
 
 EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTraffic *t,
@@ -149,23 +170,18 @@ EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTr
                        .scheduling = s->scheduling,
                        .hash = s->hash,
                        .issue = s->issue,
+                       .hosts = eng_size_hosts_of_replica(s),
                        .interference = s->interference};
-    if (s->link) {
-        EngShardShape shape;
-        EngStatus status = eng_size_shape(s, t, s->shards, &shape, err);
-        if (!status) status = eng_size_exchange(s, s->scheme, &shape, &in.exchange, err);
-        if (status) return status;
-        in.readers = in.hosts = s->shards; /* each reads a memory of its own */
-    } else
-        in.hosts = eng_size_hosts_of_replica(s);
     memcpy(in.path, path->tiers, sizeof in.path);
+    EngStatus status = s->link ? share(s, t, &in, err) : ENG_OK;
+    if (status) return status;
     for (int i = 0; i < path->n; i++) /* the path's own: it may be a copy that was moved */
         if (s->scales && !strcmp(path->tiers[i]->name, s->scales->name)) in.scales = path->tiers[i];
     if (!s->interference_given) in.interference = eng_size_beside(path);
     int most = eng_size_replicas_of_host(s);
-    in.shared = shared_tiers(s, path);
+    in.shared = shared_tiers(&in);
     in.replicas = t->rate ? 1 : most;
-    EngStatus status = eng_step_plan(&in, &r->step, err);
+    status = eng_step_plan(&in, &r->step, err);
     r->input = in;
     if (status || !t->rate) return status;
     /* A host has as many replicas as the rate takes of it: that they share may make it more. */

@@ -4,9 +4,9 @@
 
 #include "bench/cli/size_parts.h"
 
-/* Devices of a host read one file, of which each keeps its shards: bytes that a host reads over
- * those that one device holds. NAN: of several devices it is not known how many a host has. */
-static double read_by_host(const EngSize *s, const EngSizePath *path)
+/* Devices of a host read one file, of which each keeps its shards: how many of them read. NAN: of
+ * several devices it is not known how many a host has. */
+static double holders_of_host(const EngSize *s, const EngSizePath *path)
 {
     if (path->place != ENG_PLACE_DEVICE || s->shards == 1) return 1;
     if (!s->host_devices) return NAN;
@@ -16,18 +16,21 @@ static double read_by_host(const EngSize *s, const EngSizePath *path)
 static EngStatus plan(const EngSize *s, const EngSizePath *path, const EngLedger *ledger,
                       EngStartup *startup, EngErr *err)
 {
-    double bytes = 0, pinned = 0, rate = 0, share = read_by_host(s, path);
-    for (int i = 0; i < ledger->n; i++)
-        if (ledger->lines[i].layer >= 0) {
-            bytes += (double)ledger->lines[i].bytes;
-            if (ledger->lines[i].pinned) pinned += (double)ledger->lines[i].bytes;
-        }
+    double bytes = 0, read = 0, pinned = 0, rate = 0, holders = holders_of_host(s, path);
+    for (int i = 0; i < ledger->n; i++) {
+        const EngLedgerLine *line = &ledger->lines[i];
+        if (line->layer < 0) continue;
+        bool same = s->scales_everywhere && !strcmp(line->name, "table scales");
+        bytes += (double)line->bytes;
+        read += (double)line->bytes * (same ? 1 : holders);
+        if (line->pinned) pinned += (double)line->bytes;
+    }
     for (int i = 0; i < s->machine.n_tiers; i++)
         if (!strcmp(s->machine.tiers[i].name, "nvme") || !strcmp(s->machine.tiers[i].name, "file"))
             rate = s->machine.tiers[i].fields[ENG_TIER_BANDWIDTH].value;
     EngStartupInput in = {.bytes = bytes,
                           .copies = s->copies,
-                          .read_rate = isnan(share) ? 0 : rate / share,
+                          .read_rate = isnan(holders) ? 0 : rate * bytes / read,
                           .populate_rate = path->tiers[0]->fields[ENG_TIER_POPULATE_RATE].value,
                           .pin_rate = path->tiers[0]->fields[ENG_TIER_PIN_RATE].value,
                           .pinned = path->place == ENG_PLACE_HOST ? pinned : 0};
@@ -53,8 +56,8 @@ EngStatus eng_size_print_startup(const EngSize *s, const EngSizePath *path, cons
     if (status) return status;
     eng_str_add(out, "start-up: ");
     print_part("reading in order", start.read, "",
-               isnan(read_by_host(s, path)) ? "--host-devices, which read one drive"
-                                            : "a tier nvme or file with a bandwidth",
+               isnan(holders_of_host(s, path)) ? "--host-devices, which read one drive"
+                                               : "a tier nvme or file with a bandwidth",
                out);
     print_part(" beside populating", start.populate, tier, ".populate_rate", out);
     if (path->place == ENG_PLACE_HOST)

@@ -8,7 +8,7 @@
 const char *eng_gather_term_name(EngGatherTerm term)
 {
     static const char *const names[ENG_GATHER_COUNT] = {"bandwidth", "request rate",
-                                                        "outstanding requests"};
+                                                        "outstanding requests", "latency"};
     return (unsigned)term < ENG_GATHER_COUNT ? names[term] : NULL;
 }
 
@@ -46,14 +46,15 @@ double eng_blocks_touched(double bytes, double stride, double granule)
 static void count_row(const EngTier *tier, const EngRowLayout *layout, double *requests,
                       double *bytes)
 {
+    double scales = layout->scale_rows > 0 ? layout->scale_rows : 1;
     if (eng_tier_has(tier, ENG_TIER_GRANULE)) {
         double granule = tier->fields[ENG_TIER_GRANULE].value;
         *requests = eng_blocks_touched(layout->value_bytes, layout->value_stride, granule) +
-                    eng_blocks_touched(layout->scale_bytes, layout->scale_stride, granule);
+                    eng_blocks_touched(layout->scale_bytes, layout->scale_stride, granule) * scales;
         *bytes = *requests * granule;
     } else {
-        *requests = (layout->value_bytes > 0) + (layout->scale_bytes > 0);
-        *bytes = layout->value_bytes + layout->scale_bytes;
+        *requests = (layout->value_bytes > 0) + (layout->scale_bytes > 0) * scales;
+        *bytes = layout->value_bytes + layout->scale_bytes * scales;
     }
     *bytes += *requests * tier->fields[ENG_TIER_REQUEST_OVERHEAD].value; /* 0 when not given */
 }
@@ -81,7 +82,8 @@ static EngStatus plan_stage(const EngTier *tier, const EngRowLayout *layout, dou
     count_row(tier, layout, &requests, &bytes);
     stage->requests = requests * rows;
     stage->bytes = bytes * rows;
-    EngStatus status = eng_tier_need(tier, ENG_TIER_LATENCY, &stage->latency, err);
+    double *latency = &stage->terms[ENG_GATHER_LATENCY];
+    EngStatus status = eng_tier_need(tier, ENG_TIER_LATENCY, latency, err);
     if (!status && (has_bandwidth || !has_rate)) status = eng_tier_rate(tier, &bandwidth, err);
     if (status) return status;
     if (has_bandwidth) {
@@ -100,10 +102,10 @@ static EngStatus plan_stage(const EngTier *tier, const EngRowLayout *layout, dou
         /* Nor are more sent than the device is fastest with. */
         if (eng_tier_has(tier, ENG_TIER_KNEE_OUTSTANDING))
             under_way = fmin(under_way, tier->fields[ENG_TIER_KNEE_OUTSTANDING].value);
-        stage->terms[ENG_GATHER_OUTSTANDING] = stage->requests * stage->latency / under_way;
+        stage->terms[ENG_GATHER_OUTSTANDING] = stage->requests * *latency / under_way;
         stage->hard = !eng_tier_has(tier, ENG_TIER_KNEE_EXPONENT);
         double exponent = stage->hard ? INFINITY : tier->fields[ENG_TIER_KNEE_EXPONENT].value;
-        stage->time = stage->requests / eng_knee_rate(under_way, stage->latency, most, exponent);
+        stage->time = stage->requests / eng_knee_rate(under_way, *latency, most, exponent);
     }
     for (int t = 1; t < ENG_GATHER_COUNT; t++)
         if (stage->terms[t] > stage->terms[stage->binding]) stage->binding = (EngGatherTerm)t;
@@ -119,7 +121,7 @@ EngStatus eng_gather_plan_rows(const EngTier *const *tiers, int n_tiers, const E
         return ENG_FAIL(err, ENG_USAGE, "gather: %d tiers, 1 to %d are possible", n_tiers,
                         ENG_MAX_STAGES);
     EngRowLayout carried = *layout, values = *layout;
-    if (layout->scales) values.scale_bytes = 0;
+    values.scale_bytes = 0;
     int joins = 0; /* stage from which on scales come along */
     while (layout->scales && joins < n_tiers && tiers[joins] != layout->scales) joins++;
     if (layout->scales && joins == n_tiers) {
@@ -131,9 +133,10 @@ EngStatus eng_gather_plan_rows(const EngTier *const *tiers, int n_tiers, const E
     for (int i = 0; i < n_tiers; i++) {
         if (!(rows[i] >= 0) || !(issue >= 0) || isinf(rows[i]) || isinf(issue))
             return ENG_FAIL(err, ENG_USAGE, "gather: %g rows, %g s to issue them", rows[i], issue);
-        EngStatus status =
-            plan_stage(i < gather->n_path ? tiers[i] : layout->scales,
-                       i < joins ? &values : &carried, rows[i], &gather->stages[i], err);
+        bool on_path = i < gather->n_path;
+        bool bare = i < joins || (on_path && layout->values_from && i >= layout->values_from);
+        EngStatus status = plan_stage(on_path ? tiers[i] : layout->scales,
+                                      bare ? &values : &carried, rows[i], &gather->stages[i], err);
         if (status) return status;
         most = fmax(most, rows[i]);
         if (gather->stages[i].time > gather->stages[gather->slowest].time) gather->slowest = i;
@@ -141,7 +144,7 @@ EngStatus eng_gather_plan_rows(const EngTier *const *tiers, int n_tiers, const E
     if (most == 0) return ENG_OK;
     gather->time = issue + gather->stages[gather->slowest].time;
     for (int i = 0; i < gather->n_path; i++)
-        if (rows[i] > 0) gather->time += gather->stages[i].latency;
+        if (rows[i] > 0) gather->time += gather->stages[i].terms[ENG_GATHER_LATENCY];
     return ENG_OK;
 }
 

@@ -15,10 +15,13 @@
 
 #define ENG_MAX_STAGES 4
 
+/* Limits of a tier: three of its rate, of which the slowest counts, and what the first row waits
+ * for whatever the rate. */
 typedef enum EngGatherTerm {
     ENG_GATHER_BANDWIDTH = 0,
     ENG_GATHER_REQUEST_RATE,
     ENG_GATHER_OUTSTANDING, /* requests under way over the latency */
+    ENG_GATHER_LATENCY,
     ENG_GATHER_COUNT
 } EngGatherTerm;
 
@@ -29,6 +32,8 @@ typedef struct EngRowLayout {
     /* Holder of the scales; NULL: beside the values. On the path, tiers before it carry values
      * only; off it, all do, and it is a stage more. */
     const EngTier *scales;
+    double scale_rows; /* scales read for each row of values; 0: 1 */
+    int values_from;   /* the path's stages from this on carry values only; 0: all as said above */
 } EngRowLayout;
 
 EngRowLayout eng_row_layout(EngRowFormat format, int row_dims);
@@ -42,8 +47,8 @@ typedef struct EngStage {
     double rows;                    /* that it carries */
     double requests, bytes;         /* of the gather */
     double terms[ENG_GATHER_COUNT]; /* s, each limit alone; 0: not a limit */
-    double latency, time;           /* s; time: without latency */
-    EngGatherTerm binding;
+    double time;                    /* s, without latency */
+    EngGatherTerm binding;          /* the longest of the terms */
     double crowd; /* fetches that share the tier on the mean, this one included; 1: alone */
     bool hard;    /* no exponent is known: the lesser of two asymptotes, which is optimistic */
 } EngStage;

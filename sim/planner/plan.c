@@ -33,6 +33,9 @@ static EngStatus check(const EngStepInput *in, EngErr *err)
     if (in->cache < 0 || in->cache >= in->n_path || (in->hits > 0 && !in->cache))
         return ENG_FAIL(err, ENG_USAGE, "plan: a cache in tier %d of %d, not behind the first",
                         in->cache, in->n_path);
+    if (in->peers && (in->n_path < 2 || in->readers < 2))
+        return ENG_FAIL(err, ENG_USAGE, "plan: %d peers on a path of %d tiers", in->readers,
+                        in->n_path);
     if (!(in->exchange >= 0) || isinf(in->exchange))
         return ENG_FAIL(err, ENG_USAGE, "plan: an exchange of %g s", in->exchange);
     return ENG_OK;
@@ -62,7 +65,8 @@ static int at_least_1(int count)
 
 double eng_step_stage_share(const EngStepPlan *plan, int stage)
 {
-    return stage < plan->cache ? 1 - plan->hits : 1;
+    double share = stage < plan->cache ? 1 - plan->hits : 1;
+    return stage && stage == plan->peers ? share * (plan->readers - 1) / plan->readers : share;
 }
 
 /* Of one reader, or of all that are on a host. */
@@ -88,6 +92,8 @@ static EngStatus gather(const EngStepInput *in, const EngStepPlan *plan, Crowded
     const EngTier *path[ENG_MAX_STAGES];
     double rows[ENG_MAX_STAGES + 1];
     EngRowLayout layout = eng_row_layout(in->format, in->preset->row_dims);
+    layout.scale_rows = in->scale_rows;
+    if (in->values_between_peers) layout.values_from = plan->peers;
     for (int i = 0; i < in->n_path; i++) {
         path[i] = crowd_tier(c, i, in->path[i]);
         if (in->path[i] == in->scales) layout.scales = path[i];
@@ -158,6 +164,7 @@ EngStatus eng_step_plan(const EngStepInput *in, EngStepPlan *plan, EngErr *err)
     plan->n = address.n_layers;
     plan->columns = address.n_columns;
     plan->cache = in->cache;
+    plan->peers = in->peers ? in->n_path - 1 : 0;
     plan->hits = in->hits;
     plan->looked_up = in->tokens * address.n_columns;
     plan->readers = at_least_1(in->readers);
@@ -233,11 +240,13 @@ static void print_stage(const EngGather *gather, int i, EngStr *out)
     }
     eng_str_printf(out, "    %s: %.4g requests, %.4g MB:", s->tier->name, s->requests,
                    s->bytes / 1e6);
-    for (int t = 0; t < ENG_GATHER_COUNT; t++)
+    for (int t = 0; t < ENG_GATHER_LATENCY; t++)
         if (s->terms[t] > 0)
             eng_str_printf(out, " %s %.6g us%s", eng_gather_term_name((EngGatherTerm)t),
                            s->terms[t] * US, (EngGatherTerm)t == s->binding ? " (binds)," : ",");
-    eng_str_printf(out, " together %.6g us, latency %.6g us%s\n", s->time * US, s->latency * US,
+    eng_str_printf(out, " together %.6g us, latency %.6g us%s%s\n", s->time * US,
+                   s->terms[ENG_GATHER_LATENCY] * US,
+                   s->binding == ENG_GATHER_LATENCY ? " (binds)" : "",
                    s->hard ? "; no knee is known, so near it this is optimistic" : "");
     if (s->crowd > 1)
         eng_str_printf(out, "      %s: shared by replicas, %.4g fetches at once on the mean\n",

@@ -16,10 +16,14 @@ typedef struct EngStepInput {
     const EngTier *path[ENG_MAX_STAGES]; /* from the rows to who reads them */
     int n_path;
     const EngTier *scales; /* that holds them (EngRowLayout); NULL: beside the values */
-    double tokens;         /* of the step; speculation: streams x (drafted + 1) */
-    double unique;         /* share of rows left by deduplication */
-    double hits; /* of these, share that a cache in path[cache] holds, which the tiers before it
-                    do not carry; it reads them as its own, those behind it carry all. 0: none */
+    double scale_rows;     /* scales read for each row of values (EngRowLayout); 0: 1 */
+    /* The last tier is the link to the other readers, who hold what each lacks of the rows of its
+     * own tokens: all but 1 of `readers` parts. And they need send no scales, all have them. */
+    bool peers, values_between_peers;
+    double tokens; /* of the step; speculation: streams x (drafted + 1) */
+    double unique; /* share of rows left by deduplication */
+    double hits;   /* of these, share that a cache in path[cache] holds, which the tiers before it
+                      do not carry; it reads them as its own, those behind it carry all. 0: none */
     int cache;
     const char *hits_label; /* words of a plan beside them; NULL: none */
     /* Devices that each take their columns through links of their own, and hosts that they are
@@ -46,7 +50,7 @@ typedef struct EngStepPlan {
     double hash, exchange, step, added; /* s; step: without stalls */
     int replicas;                       /* that share tiers of the path */
     int readers, columns;               /* at least 1; rows of a token and layer */
-    int cache;                          /* of the input, as hits */
+    int cache, peers;                   /* of the input, as hits; the link's stage, or 0 */
     double hits;
 } EngStepPlan;
 
@@ -57,10 +61,12 @@ typedef struct EngStepPlan {
  * each 1/R; one that is seldom asked, or whose limit is how many requests one replica has under
  * way, gives as if alone.
  *
- * ENG_USAGE: shares outside [0, 1], hits without a cache behind the first tier, fewer layer times
- * than the deepest Engram layer needs; ENG_UNSUPPORTED: a value of a tier that nobody gave. */
+ * ENG_USAGE: shares outside [0, 1], hits without a cache behind the first tier, peers without a
+ * link or others, fewer layer times than the deepest Engram layer needs; ENG_UNSUPPORTED: a value
+ * of a tier that nobody gave. */
 EngStatus eng_step_plan(const EngStepInput *input, EngStepPlan *plan, EngErr *err);
-/* Of the rows that are read, those that a stage carries: what the cache behind it lacks, or all. */
+/* Of the rows that are read, those that a stage carries: what the cache behind it lacks, what lies
+ * with peers, or all. */
 double eng_step_stage_share(const EngStepPlan *plan, int stage);
 bool eng_step_hidden(const EngStepPlan *plan); /* nothing is added to the step */
 

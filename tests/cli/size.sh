@@ -60,6 +60,33 @@ says 'readers: 8, each what it holds; all-gather over nvlink' '192 read by one r
     fail "exchanges are not stored with their times"
 [ "$(sqlite3 shared.db "SELECT count(*) FROM points WHERE axes_json ->> '$.what' = 'sharding' AND provenance NOT LIKE 'extrapolated: latency and bandwidth of nvlink%'")" = 0 ] ||
     fail "an exchange over a link that nobody measured is not extrapolated"
+# Peers: 168 of the 192 rows of each reader's own tokens come through the link, three blocks of 128 B each at 360 GB/s, in the gather.
+peers="${shared/$traffic/} --exchange=peer-read"
+"$engram" size $peers,nvlink $link --assume=nvlink.granule=128B --db=peers.db >out.txt 2>err.txt || fail "peers: $(cat err.txt)"
+says 'readers: 8, each the rows of its own tokens, through nvlink those' '    nvlink: 504 requests, 0.06451 MB: bandwidth 0.1792 us, together 0.1792 us, latency 2 us (binds)$' \
+    'fetch 2.7792 us' 'peer-read 0.04435 MB in 2.179 us' 'rests on: .*nvlink.granule'
+grep -q 'exchange among holders' out.txt && fail "a collective beside peers"
+of() { sqlite3 "$1" "SELECT group_concat(median) FROM (SELECT median, axes_json AS a FROM v_summary WHERE metric = '$2') WHERE $3"; }
+[ "$(of peers.db value "a ->> '\$.what' = 'term' AND a ->> '\$.tier' = 'nvlink' AND a ->> '\$.limit' = 'latency'")" = 1.0 ] &&
+    [ "$(of peers.db value "a ->> '\$.what' = 'term' AND a ->> '\$.tier' = 'nvlink' AND a ->> '\$.limit' = 'bandwidth'")" = 0.0 ] ||
+    fail "the figure of limits is told another limit than the plan"
+[ "$(of peers.db bytes "a ->> '\$.scheme' = 'peer-read' AND a ->> '\$.ranks' = 8")" = 44352.0 ] || fail "peers are not in the figure of sharing"
+# Messages: 168 rows are two of them each at 45 M/s, or one where every holder has all scales, 6.1 GB of them, and reads its own.
+"$engram" size $peers,nic --assume=nic.latency=4us --assume=nic.efficiency=90% >out.txt 2>err.txt || fail "messages: $(cat err.txt)"
+says '    nic: 336 requests, .* request rate 7.46667 us (binds)'
+"$engram" size $peers,nic --assume=nic.latency=4us --assume=nic.efficiency=90% --scales=everywhere --db=everywhere.db >out.txt 2>err.txt ||
+    fail "scales everywhere: $(cat err.txt)"
+says '    nic: 168 requests, 0.04301 MB: .* request rate 3.73333 us' '    hbm: 1728 requests' 'device  *3.072 GB .*table scales (layer 1)$' \
+    'scales: all of them with every holder' 'all-gather 0.3441 MB'
+[ "$(of everywhere.db bytes "a ->> '\$.scheme' = 'peer-read' AND a ->> '\$.ranks' = 8 AND a ->> '\$.scales' = 'everywhere'")" = 43008.0 ] ||
+    fail "scales everywhere are not in the figure of sharing"
+# Ranks of the same tokens read the scales of all 1536 rows each: 192 x 8 blocks of values and 1536 of scales.
+"$engram" size ${shared/$traffic/} --exchange=all-gather,nvlink $link --scales=everywhere >out.txt 2>err.txt || fail "scales of all rows: $(cat err.txt)"
+says '    hbm: 3072 requests'
+# An adapter between holders that is of no device has a price like others.
+"$engram" size ${shared/$traffic/} --machine=rdma-400g --exchange=peer-read,rdma --assume=rdma.latency=4us --traffic=decode,streams=64,layer=601us,rate=1k/s \
+    --ranks=8 --host-devices=8 --years=4 >out.txt 2>err.txt || fail "an adapter between holders: $(cat err.txt)"
+says 'without: rdma between holders (no price is known'
 # Eight hosts that share them: the memory of each carries its 192 rows alone, of 4 lines of values and one of scales.
 "$engram" size --machine=h200 --machine=epyc-9005 ${step/shards=1/shards=8} ${traffic/128/64} --path=dram --exchange=all-gather,nic --assume=dram.efficiency=50% \
     --assume=nic.latency=4us --assume=nic.efficiency=90% >out.txt 2>err.txt || fail "an exchange of hosts: $(cat err.txt)"
@@ -108,6 +135,8 @@ started() # words, options
     says "$1"
 }
 started 'start-up: reading in order 15.6 s beside populating 0.507 s, in all 15.6 s' "--path=hbm --shards=8 --copies=1 --host-devices=8"
+# 24.6 GB of values for each of eight devices, and the 6.1 GB of scales that all of them have: the same file, read once.
+started 'start-up: reading in order 15.6 s beside populating 0.614 s, in all 15.6 s' "--path=hbm --shards=8 --copies=1 --host-devices=8 --scales=everywhere"
 started 'start-up: reading in order 7.8 s beside populating 0.253 s, in all 7.8 s' "--path=hbm --shards=16 --copies=1 --host-devices=8"
 started 'start-up: reading in order not known (--host-devices, which read one drive) beside .*, in all not known' "--path=hbm --shards=8 --copies=1"
 started 'start-up: reading in order 15.6 s beside populating 203 s, then pinning 101 s, in all 304 s' "--path=dram,pcie --shards=1 --copies=2"
@@ -118,7 +147,6 @@ figure() # expected, within, value of a stored point
 {
     awk -v a="$1" -v b="$3" -v w="$2" 'BEGIN { exit !(b != "" && (a - b) ^ 2 <= w ^ 2) }' || fail "$3 is stored, not $1"
 }
-of() { sqlite3 "$1" "SELECT group_concat(median) FROM (SELECT median, axes_json AS a FROM v_summary WHERE metric = '$2') WHERE $3"; }
 "$engram" size $host $assume ${traffic},rate=1k/s --traffic=prefill,tokens=4096,layer=9ms,rate=3k/s --ranks=4 --host-devices=8 --years=4 --db=moved.db >out.txt 2>err.txt ||
     fail "sensitivities: $(cat err.txt)"
 says '^host  *0.104 GB  *0.0967 GiB  staging of raw rows, pinned'
@@ -269,6 +297,19 @@ expect 1 'is none of all-reduce' "${shared/$traffic/} --exchange=ring,nvlink"
 expect 1 'a scheme and one link' "${shared/$traffic/} --exchange=all-gather"
 expect 1 'exchange: machine .* has no tier "nvlnk"' "${shared/$traffic/} --exchange=all-gather,nvlnk"
 expect 1 'nothing is shared' "$host $assume --exchange=all-gather,nvlink"
+expect 1 'exchange: nothing is shared' "$host $assume --exchange=peer-read,nvlink"
+expect 1 'a scheme and one link: peer-read,nvlink' "$peers"
+expect 1 'is none of all-reduce, all-gather, all-to-all, heads, peer-read' "${peers/peer-read/peers},nvlink"
+expect 1 'no source gives the granule of tier nvlink; assume one' "$peers,nvlink $link"
+expect 1 'latency of tier nvlink' "$peers,nvlink --assume=nvlink.granule=128B"
+expect 1 'rows of --path=hbm come through hbm already' "$peers,hbm"
+expect 1 'a tier more than the 4 that --path=' "--machine=h200 --machine=epyc-9005 --machine=nvme-gen5 --machine=cxl-x8 $assume --path=nvme,cxl,dram,pcie ${step/shards=1/shards=8} --exchange=peer-read,nvlink"
+expect 1 'leave out --readers' "$peers,nvlink $link --readers=2"
+expect 1 'scales=everywhere: nothing is shared with --shards=1' "$host $assume --scales=everywhere"
+expect 1 'scales=everywhere: --exchange=heads sends decoded rows' "${shared/$traffic/} --exchange=heads,nvlink $link --scales=everywhere"
+expect 1 'scales=everywhere: rows of engram-demo have none' "${host/v41-flash/engram-demo} $assume --scales=everywhere"
+expect 1 'has no tier "everwhere"' "${shared/$traffic/} --scales=everwhere"
+expect 1 'scales' "${shared/$traffic/} --scales=everywhere --scales=everywhere"
 expect 1 'readers=8: a replica is of 4 devices' "$host $assume --ranks=4 --readers=8"
 expect 1 'leave out --readers' "${shared/$traffic/} --exchange=all-gather,nvlink --readers=2"
 expect 1 'latency of tier nvlink' "${shared/$traffic/} --exchange=all-gather,nvlink"

@@ -25,7 +25,7 @@ plan() # latency of the link
         --slo=decode=2ms,prefill=50ms --assume=hbm.latency=600ns --assume=hbm.efficiency=50% --assume=pcie.latency=$1 \
         --assume=pcie.efficiency=83% --assume=dram.efficiency=50% --assume=nvme.latency=80us --assume=nvme.efficiency=90% \
         --training=ranks=64,group=8,node=8,tokens=4096,unique=0.5,state=4B,gradient=2B,near=400GB/s,far=40GB/s,stages=4 \
-        >out.txt 2>err.txt || fail "a plan: $(cat err.txt)"
+        >plan.txt 2>err.txt || fail "a plan: $(cat err.txt)"
 }
 plan 1.5us
 sleep 0.01 # runs of one millisecond have no order
@@ -40,9 +40,14 @@ drawn=$(grep -c '<figure id=' $page)
 grep -qE '(src|href)="[a-z_]*\.(svg|png|csv)"' $page && fail "the page needs another file"
 [ "$(grep -c '>Rests on: ' $page)" -ge 16 ] || fail "a figure does not say what it rests on"
 for words in 'F1. What fits where?</strong> ' 'corpus text (imported' 'Against run ' 'Not priced: ' 'left for context, 2 ranks' \
-    '(simulated)</dd>' 'this database holds no validation' ' without nvme for the tables</td>' 'Groups of 1 hold' 'groups of 8 hold' 'exchange gradients between replicas'; do
+    '(simulated)</dd>' 'this database holds no validation' ' without nvme for the tables</td>' 'Groups of 1 hold' 'groups of 8 hold' 'exchange gradients between replicas' \
+    ', peer-read ' 'the longest of a tier binds it, as the plan says'; do
     grep -qF "$words" $page || fail "the page does not say \"$words\""
 done
+# The limit that the picture marks is the plan's: of a link that takes 3 us before any row, its latency.
+grep -q ',pcie,latency (simulated),3,1\b' page/limits.csv && ! grep ',pcie,' page/limits.csv | grep -v ',latency ' | grep -q ',1[^0-9.]*$' ||
+    fail "F5 marks another limit: $(grep ',pcie,' page/limits.csv)"
+grep -q ' pcie: .*latency 3 us (binds)' plan.txt || fail "the plan says another limit"
 # Own training runs beside the paper's: four shares of experts with two seeds, one more of a third seed, and arms of other
 # training settings, of which there are fewer. Loss is 3 + (rho - 0.5)^2 + seed / 10.
 grep -qF 'This database holds no curve of own runs' $page || fail "own runs from nowhere"

@@ -207,6 +207,23 @@ static void test_ledger_refuses(void **state)
     check_refused(&bad, ENG_UNSUPPORTED, "w");
 }
 
+static EngTier link_of(double latency, double bandwidth)
+{
+    EngTier link = {.name = "link"};
+    link.fields[ENG_TIER_LATENCY] = (EngQuantity){.value = latency, .origin = ENG_MEASURED};
+    link.fields[ENG_TIER_BANDWIDTH] = (EngQuantity){.value = bandwidth, .origin = ENG_MEASURED};
+    return link;
+}
+
+static void check_peers(const EngShardShape *shape, const EngTier *link, double want,
+                        const char *what)
+{
+    EngErr err = {0};
+    double seconds;
+    assert_int_equal(eng_shard_time(ENG_SHARD_PEER_READ, shape, link, &seconds, &err), ENG_OK);
+    assert_near(seconds, want, 1e-12, what);
+}
+
 static void test_sharding(void **state)
 {
     (void)state;
@@ -216,7 +233,7 @@ static void test_sharding(void **state)
                        .tokens = 1000,
                        .columns = 24,
                        .row_dims = 256,
-                       .row_bytes = 264,
+                       .row = eng_row_layout(ENG_ROW_FP8, 256),
                        .projected = 25600,
                        .unique = 0.5};
     for (int k = 0; k < ENG_SHARD_COUNT; k++)
@@ -225,29 +242,51 @@ static void test_sharding(void **state)
     assert_near(bytes[ENG_SHARD_ALL_GATHER], 7.0 / 8 * 1000 * 6336, 1e-3, "all-gather");
     assert_near(bytes[ENG_SHARD_ALL_TO_ALL], 7.0 / 8 * 125 * 6336 * 0.5, 1e-3, "all-to-all");
     assert_near(bytes[ENG_SHARD_HEADS], 2 * 7.0 / 8 * 1000 * 51200, 1e-3, "heads");
+    assert_near(bytes[ENG_SHARD_PEER_READ], 7.0 / 8 * 125 * 6336 * 0.5, 1e-3, "own rows only");
     assert_near(bytes[ENG_SHARD_ALL_REDUCE] / bytes[ENG_SHARD_ALL_GATHER], 3.9, 0.05, "published");
-    /* 2 us a message, 100 GB/s: 7 steps to gather, 14 to reduce or to swap numbers and rows. */
+    /* 2 us a message, 100 GB/s: 7 steps to gather, 14 to reduce or to swap numbers and rows; peers
+     * are read in one latency. */
+    EngTier link = link_of(2e-6, 100e9);
     double seconds, numbers = 7.0 / 8 * 125 * 24 * 8 * 0.5;
     const double expected[ENG_SHARD_COUNT] = {
         [ENG_SHARD_ALL_REDUCE] = 28e-6 + bytes[ENG_SHARD_ALL_REDUCE] / 100e9,
         [ENG_SHARD_ALL_GATHER] = 14e-6 + bytes[ENG_SHARD_ALL_GATHER] / 100e9,
         [ENG_SHARD_ALL_TO_ALL] = 28e-6 + (bytes[ENG_SHARD_ALL_TO_ALL] + numbers) / 100e9,
-        [ENG_SHARD_HEADS] = 28e-6 + bytes[ENG_SHARD_HEADS] / 100e9};
+        [ENG_SHARD_HEADS] = 28e-6 + bytes[ENG_SHARD_HEADS] / 100e9,
+        [ENG_SHARD_PEER_READ] = 2e-6 + bytes[ENG_SHARD_PEER_READ] / 100e9};
     for (int k = 0; k < ENG_SHARD_COUNT; k++) {
-        assert_int_equal(eng_shard_time((EngSharding)k, &s, 2e-6, 100e9, &seconds, &err), ENG_OK);
+        assert_int_equal(eng_shard_time((EngSharding)k, &s, &link, &seconds, &err), ENG_OK);
         assert_near(seconds, expected[k], 1e-12, "exchange");
     }
-    assert_int_equal(eng_shard_time(ENG_SHARD_HEADS, &s, 2e-6, 0, &seconds, &err), ENG_USAGE);
-    assert_int_equal(eng_shard_time(ENG_SHARD_HEADS, &s, -1, 1e9, &seconds, &err), ENG_USAGE);
+    /* 1312.5 rows at 45 M requests/s, two of each row (values, scales), or one where ranks have all
+     * scales; or in blocks of 128 B, three and two of a row. */
+    link.fields[ENG_TIER_REQUEST_RATE] = (EngQuantity){.value = 45e6, .origin = ENG_MEASURED};
+    check_peers(&s, &link, 2e-6 + 2 * 1312.5 / 45e6, "messages");
+    link.fields[ENG_TIER_GRANULE] = (EngQuantity){.value = 128, .origin = ENG_MEASURED};
+    check_peers(&s, &link, 2e-6 + 3 * 1312.5 / 45e6, "blocks");
+    s.row.scale_bytes = 0;
+    check_peers(&s, &link, 2e-6 + 2 * 1312.5 / 45e6, "blocks of values");
+    link = link_of(2e-6, 100e9);
+    assert_int_equal(eng_shard_bytes(ENG_SHARD_PEER_READ, &s, bytes, &err), ENG_OK);
+    assert_near(bytes[0], 1312.5 * 256, 1e-6, "scales everywhere");
+    s.row = eng_row_layout(ENG_ROW_FP8, 256);
+    EngTier unknown = {.name = "link"};
+    for (int k = 0; k < ENG_SHARD_COUNT; k++) {
+        err.text[0] = 0;
+        assert_int_equal(eng_shard_time((EngSharding)k, &s, &unknown, &seconds, &err),
+                         ENG_UNSUPPORTED);
+        assert_non_null(strstr(err.text, "link.latency"));
+    }
     s.ranks = 1;
     for (int k = 0; k < ENG_SHARD_COUNT; k++) {
         assert_int_equal(eng_shard_bytes((EngSharding)k, &s, &bytes[k], &err), ENG_OK);
         assert_near(bytes[k], 0, 0, "alone");
-        assert_int_equal(eng_shard_time((EngSharding)k, &s, 2e-6, 1e9, &seconds, &err), ENG_OK);
+        assert_int_equal(eng_shard_time((EngSharding)k, &s, &link, &seconds, &err), ENG_OK);
         assert_near(seconds, 0, 0, "nothing to exchange");
     }
     s.unique = 0;
     assert_int_equal(eng_shard_bytes(ENG_SHARD_ALL_TO_ALL, &s, bytes, &err), ENG_USAGE);
+    assert_int_equal(eng_shard_bytes(ENG_SHARD_PEER_READ, &s, bytes, &err), ENG_USAGE);
     s.ranks = 0;
     assert_int_equal(eng_shard_bytes(ENG_SHARD_ALL_REDUCE, &s, bytes, &err), ENG_USAGE);
     static const int even[] = {1, 2, 3, 4, 6, 8, 12, 24};

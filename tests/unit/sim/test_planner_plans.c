@@ -363,12 +363,59 @@ static void test_readers(void **state)
     assert_near(plan.rows, 0.24, 1e-12, "all there is");
 }
 
+/* Eight holders that read each other: of 2400 rows a layer each needs 300, 37.5 of its own and the
+ * others through the link, beside which its memory answers for the 300 that it holds. */
+static void test_peers(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    EngPreset preset = preset_of("v41-flash");
+    EngTier hbm = tier_of("hbm", 2e12, 0, 1e-6), link = tier_of("nic", 50e9, 45e6, 4e-6);
+    double layers[20] = {0};
+    EngStepPlan plan;
+    EngFleet fleet = {.host_rate = 1000};
+    EngStepInput in = {.preset = &preset,
+                       .format = ENG_ROW_FP8,
+                       .path = {&hbm, &link},
+                       .n_path = 2,
+                       .tokens = 100,
+                       .unique = 1,
+                       .readers = 8,
+                       .hosts = 8,
+                       .peers = true,
+                       .layers = layers,
+                       .n_layers = 20};
+    assert_int_equal(eng_step_plan(&in, &plan, &err), ENG_OK);
+    const EngStage *stages = plan.gathers[0].stages;
+    assert_near(stages[0].requests, 600, 1e-9, "values and scales of 300 rows");
+    assert_near(stages[1].requests, 525, 1e-9, "values and scales of 262.5 rows");
+    assert_near(plan.gathers[0].time, 525 / 45e6 + 5e-6, 1e-12, "at the link's message rate");
+    assert_near(plan.fetches[0].fetch, plan.gathers[0].time, 0, "nothing behind the gather");
+    assert_near(eng_fleet_load(&fleet, 100, &plan, 1).requests_per_s, 84000, 1e-6, "of all links");
+    in.values_between_peers = true;
+    assert_int_equal(eng_step_plan(&in, &plan, &err), ENG_OK);
+    assert_near(stages[0].requests, 600, 1e-9, "scales of one's own memory");
+    assert_near(stages[1].bytes, 262.5 * 256, 1e-9, "values only");
+    assert_near(plan.gathers[0].time, 262.5 / 45e6 + 5e-6, 1e-12, "a message less");
+    in.peers = in.values_between_peers = false;
+    in.n_path = 1;
+    in.scale_rows = 8; /* the scales of all 2400 rows, from each memory */
+    assert_int_equal(eng_step_plan(&in, &plan, &err), ENG_OK);
+    assert_near(stages[0].bytes, 300 * 256 + 2400 * 8, 1e-9, "all scales");
+    in.peers = true; /* without a link, or without others */
+    assert_int_equal(eng_step_plan(&in, &plan, &err), ENG_USAGE);
+    in.n_path = 2;
+    in.readers = 1;
+    assert_int_equal(eng_step_plan(&in, &plan, &err), ENG_USAGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_verdicts), cmocka_unit_test(test_explanations),
-        cmocka_unit_test(test_cures),    cmocka_unit_test(test_plan_shares),
-        cmocka_unit_test(test_replicas), cmocka_unit_test(test_readers),
+        cmocka_unit_test(test_peers),        cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_explanations), cmocka_unit_test(test_cures),
+        cmocka_unit_test(test_plan_shares),  cmocka_unit_test(test_replicas),
+        cmocka_unit_test(test_readers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

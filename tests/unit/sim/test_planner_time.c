@@ -174,6 +174,7 @@ static void test_path_and_terms(void **state)
     assert_int_equal(eng_gather_plan(path, 2, &layout, 1e6, 0, &gather, &err), ENG_OK);
     assert_int_equal(gather.stages[1].binding, ENG_GATHER_OUTSTANDING);
     assert_true(gather.stages[1].hard);
+    assert_string_equal(eng_gather_term_name(gather.stages[1].binding), "outstanding requests");
     assert_near(gather.stages[1].time, 3e6 / 200e6, 1e-12, "Little");
     double hard = gather.time;
     set(&link, ENG_TIER_KNEE_EXPONENT, 2);
@@ -193,6 +194,32 @@ static void test_path_and_terms(void **state)
     assert_near(more.stages[1].bytes, 3e6 * 152, 0, "overhead");
     assert_int_equal(eng_gather_plan(path, 2, &layout, 0, 1, &gather, &err), ENG_OK);
     assert_near(gather.time, 0, 0, "nothing to gather");
+}
+
+/* What binds a tier is the longest of all its terms: of a hundred rows the latency. */
+static void test_what_binds(void **state)
+{
+    (void)state;
+    EngErr err = {0};
+    EngGather gather;
+    EngTier link = make_tier("nic");
+    const EngTier *path[] = {&link};
+    EngRowLayout layout = eng_row_layout(ENG_ROW_FP8, 256);
+    static const struct {
+        double rows;
+        EngGatherTerm binds;
+    } cases[] = {{100, ENG_GATHER_LATENCY}, {1000, ENG_GATHER_REQUEST_RATE}};
+    set(&link, ENG_TIER_BANDWIDTH, 50e9);
+    set(&link, ENG_TIER_REQUEST_RATE, 45e6);
+    set(&link, ENG_TIER_LATENCY, 10e-6);
+    for (int i = 0; i < LENGTH(cases); i++) {
+        assert_int_equal(eng_gather_plan(path, 1, &layout, cases[i].rows, 0, &gather, &err),
+                         ENG_OK);
+        assert_int_equal(gather.stages[0].binding, cases[i].binds);
+        assert_near(gather.stages[0].terms[ENG_GATHER_LATENCY], 10e-6, 0, "latency");
+    }
+    assert_string_equal(eng_gather_term_name(ENG_GATHER_LATENCY), "latency");
+    assert_null(eng_gather_term_name(ENG_GATHER_COUNT));
 }
 
 /* Scales in memory: a drive reads a page a row, not two; what they pass afterwards carries both. */
@@ -223,6 +250,13 @@ static void test_scales_elsewhere(void **state)
     assert_near(gather.stages[1].requests, 4000, 0, "lines of values");
     assert_near(gather.stages[2].requests, 1000, 0, "lines of scales");
     assert_near(gather.time, 4000 / 1e6 + 2e-6, 1e-12, "scales come meanwhile");
+    /* Eight scales a row, of which those that read the device's memory need none. */
+    layout = eng_row_layout(ENG_ROW_FP8, 256);
+    layout.scale_rows = 8;
+    layout.values_from = 2;
+    assert_int_equal(eng_gather_plan(path, 3, &layout, 1000, 0, &gather, &err), ENG_OK);
+    assert_near(gather.stages[1].requests, 12000, 0, "lines of values and eight scales");
+    assert_near(gather.stages[2].requests, 4000, 0, "lines of values only");
     EngTier other = dram;
     layout.scales = &other;
     const EngTier *full[ENG_MAX_STAGES];
@@ -337,9 +371,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_knee_of_drives),   cmocka_unit_test(test_knee_laws),
         cmocka_unit_test(test_worked_example),   cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_path_and_terms),   cmocka_unit_test(test_scales_elsewhere),
-        cmocka_unit_test(test_gather_refuses),   cmocka_unit_test(test_stall_formula),
-        cmocka_unit_test(test_measured_overlap), cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_path_and_terms),   cmocka_unit_test(test_what_binds),
+        cmocka_unit_test(test_scales_elsewhere), cmocka_unit_test(test_gather_refuses),
+        cmocka_unit_test(test_stall_formula),    cmocka_unit_test(test_measured_overlap),
+        cmocka_unit_test(test_windows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
