@@ -242,6 +242,8 @@ static EngStatus digest_file(EngReader *r)
 {
     EngMapping map;
     EngStatus status = eng_file_map(r->t->path, &map, r->err);
+    if (status == ENG_NOT_FOUND)
+        return ENG_FAIL(r->err, ENG_BAD_DATA, "%s: no such file", r->t->path);
     if (status) return status;
     status = refuse_cut(r, map.data, map.bytes);
     if (!status) status = eng_digest(map.data ? map.data : "", map.bytes, r->t->sha256, r->err);

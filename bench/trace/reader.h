@@ -77,7 +77,7 @@ typedef struct EngTrace {
     int64_t n_by_what[ENG_TRACE_API + 1];
 } EngTrace;
 
-/* ENG_NOT_FOUND, ENG_BAD_DATA (one of the refusals above, or a damaged file), ENG_NO_MEMORY. */
+/* ENG_BAD_DATA (one of the refusals above, a damaged file or none), ENG_NO_MEMORY. */
 EngStatus eng_trace_open(const char *path, EngTrace **trace, EngErr *err);
 void eng_trace_close(EngTrace *trace); /* accepts NULL */
 

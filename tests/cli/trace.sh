@@ -88,7 +88,7 @@ for file in graphs graph_calls lost old_major empty_export not_an_export; do
     fi
 done
 [ -e "$ENG_DB" ] && echo "a refused import made a database" && failures=$((failures + 1))
-expect 5 "nowhere" "$engram" trace summary "$work/nowhere"
+expect 6 "nowhere: no such file" "$engram" trace summary "$work/nowhere"
 
 # Imports: points beside ours, the same again changes nothing, other patterns are another import.
 expect 0 "3 points as run" "$engram" trace import "$work/fx/engine_3.22.sqlite" --tokens=4

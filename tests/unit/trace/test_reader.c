@@ -124,7 +124,7 @@ static void test_refused_files(void **state)
     assert_int_equal(mkfifo(pipe, 0600), 0);
     refuse(pipe, "not a regular file");
     EngTrace *t;
-    assert_int_equal(eng_trace_open(fixture_path("nowhere"), &t, &g_err), ENG_NOT_FOUND);
+    assert_int_equal(eng_trace_open(fixture_path("nowhere"), &t, &g_err), ENG_BAD_DATA);
 }
 
 /* Kernel times that sum to more than the stream's wall time are no sum. */
