@@ -52,7 +52,8 @@ static void explain_slow(const EngWork *work, const EngRoofWork *roof, double me
     const double *t = e->terms_ns;
     double sum = 0, of_roof = e->term == ENG_TERM_ROOF ? 1 : t[ENG_TERM_ROOF] / e->expected_ns;
     double beyond = measured_ns / t[ENG_TERM_ROOF];
-    bool same_bytes = roof->ns > 0 && !(work->moved_bytes < roof->moved_bytes * 0.95);
+    bool fewer_bytes = work->moved_bytes < roof->moved_bytes * 0.95; /* not if one is unknown */
+    bool flops = !isnan(t[ENG_TERM_FLOPS]) && work->moved_bytes >= roof->moved_bytes * 0.95;
     for (int i = ENG_TERM_BYTES; i <= ENG_TERM_LATENCY; i++) sum += isnan(t[i]) ? 0 : t[i];
     if (!(work->huge_share > 0.9) && t[ENG_TERM_PAGES] > e->expected_ns &&
         near(measured_ns / t[ENG_TERM_PAGES])) {
@@ -62,12 +63,13 @@ static void explain_slow(const EngWork *work, const EngRoofWork *roof, double me
         snprintf(out, size, "; so is its roof");
     } else if (sum > e->expected_ns * ENG_EXPECT_THRESHOLD && near(measured_ns / sum)) {
         snprintf(out, size, "; terms one after the other");
-    } else if (of_roof > ENG_EXPECT_THRESHOLD && beyond > 1 && same_bytes) {
+    } else if (of_roof > ENG_EXPECT_THRESHOLD && beyond > 1 && !fewer_bytes) {
         char text[16];
-        snprintf(out, size, "; roof %s x, flops (modelled)", ratio_text(of_roof, text));
-    } else if (same_bytes) {
-        *term = ENG_TERM_FLOPS;
-        snprintf(out, size, "; flops (modelled)");
+        snprintf(out, size, "; roof %s x, %s", ratio_text(of_roof, text),
+                 flops ? "flops (modelled)" : "work beyond it");
+    } else if (roof->ns > 0 && !fewer_bytes) {
+        if (flops) *term = ENG_TERM_FLOPS;
+        snprintf(out, size, flops ? "; flops (modelled)" : "; work that its roof leaves out");
     } else {
         snprintf(out, size, "; no term explains it");
     }

@@ -9,7 +9,8 @@
  *   pages    and the ladder's rate on such pages, page walks included
  * The roof bounds it: what the roof of the block was measured to do can be done, so the lesser of
  * both is expected. Where the measured time differs beyond a threshold the term that explains it is
- * named, which may be the page walks, or the arithmetic that a roof of the same bytes leaves out.
+ * named, which may be the page walks, or the arithmetic that a roof of the same bytes leaves out
+ * (work, where flops or bytes are not known).
  */
 #ifndef ENG_BENCH_EXPECTATION_H
 #define ENG_BENCH_EXPECTATION_H

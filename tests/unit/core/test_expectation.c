@@ -57,6 +57,10 @@ static void test_roof_bounds(void **state)
     assert_true(e.expected_ns == 200 && !e.counted);
     assert_string_equal(e.why, "roof (measured)");
     e = expect(work, rates, 1600, 200);
+    assert_int_equal(e.term, ENG_TERM_ROOF);
+    assert_string_equal(e.why, "8 x roof (measured); work that its roof leaves out");
+    const EngWork product = {1000, 1000, 6400, 1, 1};
+    e = expect(product, rates, 1600, 200);
     assert_int_equal(e.term, ENG_TERM_FLOPS);
     assert_string_equal(e.why, "8 x roof (measured); flops (modelled)");
     /* A roof that moves more bytes is no such witness. */
@@ -69,8 +73,8 @@ static void test_roof_bounds(void **state)
     assert_true(e.expected_ns == 500);
     assert_string_equal(e.why, "1.9 x latency (counted); so is its roof");
     e = expect(work, rates, 1500, 900);
-    assert_string_equal(e.why, "3 x latency (counted); roof 1.8 x, flops (modelled)");
-    e = expect(work, rates, 150000, 60000);
+    assert_string_equal(e.why, "3 x latency (counted); roof 1.8 x, work beyond it");
+    e = expect(product, rates, 150000, 60000);
     assert_string_equal(e.why, "300 x latency (counted); roof 120 x, flops (modelled)");
     /* A product that beats its roof: the roof explains nothing. */
     e = expect((EngWork){1e5, 10000, NAN, NAN, 1}, rates, 3000, 6000);
@@ -100,9 +104,14 @@ static void test_unknown(void **state)
     const EngRates none = {NAN, NAN, NAN, NAN};
     EngExpectation e = expect((EngWork){1e6, 50000, 6400, 1, 1}, none, 800, 400);
     assert_true(e.expected_ns == 400 && e.ratio == 2);
-    assert_string_equal(e.why, "2 x roof (measured); flops (modelled)");
+    assert_string_equal(e.why, "2 x roof (measured); work that its roof leaves out");
     e = expect((EngWork){NAN, NAN, NAN, NAN, 1}, none, 800, 400);
-    assert_string_equal(e.why, "2 x roof (measured); flops (modelled)");
+    assert_int_equal(e.term, ENG_TERM_ROOF);
+    assert_string_equal(e.why, "2 x roof (measured); work that its roof leaves out");
+    /* Flops are known, bytes are not: these may be what takes the time. */
+    const EngRates products = {NAN, 100, NAN, NAN};
+    e = expect((EngWork){1e4, NAN, NAN, NAN, 1}, products, 800, 100);
+    assert_string_equal(e.why, "8 x roof (measured); work that its roof leaves out");
     e = expect((EngWork){NAN, NAN, NAN, NAN, 1}, none, 800, NAN);
     assert_int_equal(e.term, ENG_TERM_NONE);
     assert_true(isnan(e.expected_ns));
@@ -148,7 +157,7 @@ static void test_rates(void **state)
     eng_point_facts_add(&facts, "cpu_us", 1, NAN);
     OK(eng_db_rates(db, "machine-1", arena, &table, err));
     eng_expect_point(table, run.run_id, &facts, &e);
-    assert_int_equal(e.term, ENG_TERM_FLOPS); /* what the roof leaves out */
+    assert_int_equal(e.term, ENG_TERM_ROOF);
     assert_true(e.expected_ns == 500);
 
     facts.percent_of_roof = 1000;
