@@ -4,8 +4,10 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "bench/ablation/sweep.h"
 #include "bench/cli/verbs.h"
 #include "bench/core/db_export.h"
+#include "bench/experiments/experiments.h"
 
 static EngStatus put_stdout(void *context, const char *text, size_t n, EngErr *err)
 {
@@ -37,6 +39,16 @@ static EngStatus export_to(EngDb *db, const EngExportOptions *options, const cha
     return status;
 }
 
+/* A name may be of points that the database has and we do not know, such as imported ones. */
+static EngStatus check_experiment(EngDb *db, const char *name, EngErr *err)
+{
+    const EngExperiment *known;
+    bool has = true;
+    if (!name || !eng_experiment_find(&eng_train_experiments, name, &known, NULL)) return ENG_OK;
+    EngStatus status = eng_db_has_experiment(db, name, &has, err);
+    return status || has ? status : eng_experiment_find(&eng_experiments, name, &known, err);
+}
+
 static EngStatus run(EngCli *cli, EngErr *err)
 {
     EngDb *db = NULL;
@@ -54,6 +66,7 @@ static EngStatus run(EngCli *cli, EngErr *err)
                                         : verdicts ? ENG_EXPORT_VERDICTS
                                                    : ENG_EXPORT_POINTS};
     EngStatus status = eng_db_open(eng_cli_text(cli, "db"), ENG_DB_READ, &db, err);
+    if (!status) status = check_experiment(db, options.experiment, err);
     if (!status) status = export_to(db, &options, out, err);
     eng_db_close(db);
     return status;

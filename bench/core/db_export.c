@@ -431,6 +431,16 @@ static EngStatus find_run(Export *e, EngErr *err)
                     e->options->experiment ? e->options->experiment : "");
 }
 
+EngStatus eng_db_has_experiment(EngDb *db, const char *experiment, bool *has, EngErr *err)
+{
+    int64_t n = 0;
+    EngStatus status = eng_db_number(
+        db, &n, err, "SELECT count(*) FROM (SELECT 1 FROM points WHERE experiment = ? LIMIT 1)",
+        "s", experiment);
+    *has = n > 0;
+    return status;
+}
+
 EngStatus eng_db_export(EngDb *db, const EngExportOptions *options, EngRowsSink sink, void *context,
                         int64_t *n_rows, EngErr *err)
 {

@@ -42,4 +42,7 @@ typedef struct EngExportOptions {
 EngStatus eng_db_export(EngDb *db, const EngExportOptions *options, EngRowsSink sink, void *context,
                         int64_t *n_rows, EngErr *err);
 
+/* Whether any run has points of it, ours or imported. */
+EngStatus eng_db_has_experiment(EngDb *db, const char *experiment, bool *has, EngErr *err);
+
 #endif

@@ -69,6 +69,11 @@ done <<'TABLE'
 6|none.ids: no such file|rows --preset=tiny --tokens=@none.ids
 6|text.json: position 0|rows --preset=tiny --tokens=@text.json
 6|folder: not a regular file|rows --preset=tiny --tokens=@folder
+6|none.sqlite: no such file|trace summary none.sqlite
+6|none.sqlite: no such file|trace overlap none.sqlite
+6|none.sqlite: no such file|trace saturation none.sqlite
+6|none.sqlite: no such file|trace export none.sqlite --format=perfetto
+6|none.sqlite: no such file|trace import none.sqlite
 6|none.json: no such file|rows --tokens=0 --tokenizer=none.json
 5|no run 'zz'|status zz --db=good.db
 5|no run 'zz'|export --run=zz --db=good.db
@@ -78,6 +83,7 @@ done <<'TABLE'
 5|no run 'latest~7', there is 1|status latest~7 --db=good.db
 5|has no verdicts|export --verdicts --db=good.db
 5|has no points of gather|export --experiment=gather --db=good.db
+1|unknown experiment 'gatherr'; did you mean 'gather'?|export --experiment=gatherr --db=good.db
 5|no stream 'none'|stream info none
 1|latest~x: after latest~ stands|status latest~x --db=good.db
 7|foreign.db: a database of another program|status --db=foreign.db
