@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "bench/cli/table.h"
 #include "bench/cli/verbs.h"
+#include "bench/core/block.h"
 #include "bench/core/db_compare.h"
 #include "bench/core/db_expectation.h"
 #include "bench/core/db_verdicts.h"
@@ -24,7 +25,8 @@ typedef struct Common {
     EngComparedPoint *a, *b;
     EngEffect effect;
     EngVerdict verdict;
-    const char *instead; /* of a verdict: why there is none */
+    const char *instead; /* of a verdict's word, with the reason */
+    const char *reason;
 } Common;
 
 typedef struct Comparison {
@@ -62,7 +64,63 @@ static EngStatus join(Comparison *c, EngArena *arena, bool across, EngErr *err)
 static double floor_of(const EngComparedPoint *a, const EngComparedPoint *b)
 {
     double rule = eng_threads_of(a->axes_json) > 1 ? FLOOR_MORE_THREADS : FLOOR_ONE_THREAD;
-    return fmax(rule, exp(fabs(log(b->roof_median_ns / a->roof_median_ns))) - 1);
+    return fmax(rule, exp(fabs(log(b->roof_ns / a->roof_ns))) - 1);
+}
+
+/* NULL: counted, or of no experiment that is known. */
+static const char *clock_of(const EngComparedPoint *point)
+{
+    const EngExperiment *e;
+    return eng_experiment_find(&eng_experiments, point->experiment, &e, NULL)
+               ? NULL
+               : eng_judging_clock(e);
+}
+
+static double median_of(const EngComparedPoint *point)
+{
+    const char *clock = clock_of(point);
+    return !clock ? NAN : strcmp(clock, "cpu") ? point->wall_ns : point->cpu_ns;
+}
+
+static bool measured(const EngComparedPoint *point)
+{
+    return point->outcome == ENG_OUTCOME_MEASURED;
+}
+
+static bool same_measurement(const Common *m)
+{
+    return measured(m->b) && !strcmp(m->a->block_id, m->b->block_id) &&
+           !strcmp(m->a->point_key, m->b->point_key);
+}
+
+/* Whether B failed, or was wrong, where A was measured. */
+static bool is_lost(const Common *m)
+{
+    return measured(m->a) && !measured(m->b) && m->b->outcome != ENG_OUTCOME_SKIPPED;
+}
+
+/* Without a verdict where one was possible: as good as unclear. */
+static bool is_open(const Common *m)
+{
+    bool both_skipped =
+        m->a->outcome == ENG_OUTCOME_SKIPPED && m->b->outcome == ENG_OUTCOME_SKIPPED;
+    return m->instead && clock_of(m->a) && !same_measurement(m) && !both_skipped;
+}
+
+/* What stands in a verdict's place, NULL: there can be one. */
+static const char *instead_of_verdict(const Common *m, const char **reason)
+{
+    static const char *const words[2][ENG_OUTCOME_WRONG + 1] = {
+        {"", "", "A skipped", "A failed", "A wrong"}, {"", "", "B skipped", "B failed", "B wrong"}};
+    for (int run = 1; run >= 0; run--) {
+        const EngComparedPoint *point = run ? m->b : m->a;
+        *reason = point->reason;
+        if (!measured(point)) return words[run][point->outcome];
+    }
+    if (same_measurement(m)) return "same measurement";
+    if (clock_of(m->a) && m->a->n && m->b->n) return NULL;
+    *reason = clock_of(m->a) ? "no roof measured beside it" : "not timed";
+    return "not judged";
 }
 
 static EngStatus judge(Comparison *c, EngArena *arena, EngErr *err)
@@ -75,15 +133,11 @@ static EngStatus judge(Comparison *c, EngArena *arena, EngErr *err)
         return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a comparison");
     for (int i = 0; i < c->n_common; i++) {
         Common *m = &c->common[i];
-        if (!strcmp(m->a->block_id, m->b->block_id) && !strcmp(m->a->point_key, m->b->point_key)) {
-            m->instead = "same measurement";
-        } else if (!m->a->n || !m->b->n) {
-            m->instead = "no roof measured beside it";
-        } else {
-            m->effect.ratio = eng_two_runs(m->a->log_ratios, m->a->n, m->b->log_ratios, m->b->n);
-            m->effect.control.ratio = 1 + floor_of(m->a, m->b);
-            effects[judged++] = m->effect;
-        }
+        m->instead = instead_of_verdict(m, &m->reason);
+        if (m->instead) continue;
+        m->effect.ratio = eng_two_runs(m->a->log_ratios, m->a->n, m->b->log_ratios, m->b->n);
+        m->effect.control.ratio = 1 + floor_of(m->a, m->b);
+        effects[judged++] = m->effect;
     }
     EngStatus status = eng_verdicts(&eng_verdict_rules, effects, judged, verdicts, err);
     judged = 0;
@@ -115,8 +169,8 @@ static void store(const Comparison *c, const char *path, EngArena *arena)
         if (m->instead) continue;
         effects[n] = m->effect;
         effects[n].control.ratio = NAN; /* none was measured: the floor is a rule */
-        effects[n].old_ns = m->a->median_ns;
-        effects[n].new_ns = m->b->median_ns;
+        effects[n].old_ns = median_of(m->a);
+        effects[n].new_ns = median_of(m->b);
         rows[n] = (EngVerdictRow){.kind = "compare",
                                   .run_id = c->b.run_id,
                                   .base_run_id = c->a.run_id,
@@ -139,24 +193,20 @@ static void print_point(EngTextTable *table, const Common *m)
     eng_table_text(table, m->a->experiment);
     eng_table_text(table, axes);
     eng_table_text(table, m->a->variant);
+    eng_table_text(table, m->instead ? m->instead : eng_verdict_name(m->verdict.word));
     if (m->instead) {
-        eng_table_text(table, m->instead);
         for (int i = 0; i < 3; i++) eng_table_text(table, "");
-        eng_table_number(table, m->a->median_ns * 1e-3);
-        eng_table_number(table, m->b->median_ns * 1e-3);
-        eng_table_text(table, "");
-        return;
+    } else {
+        eng_table_printf(table, "%.3f", r->ratio);
+        if (isnan(r->lo))
+            eng_table_text(table, "");
+        else
+            eng_table_printf(table, "%.3f..%.3f", r->lo, r->hi);
+        eng_table_printf(table, "%d, %d", m->a->n, m->b->n);
     }
-    eng_table_text(table, eng_verdict_name(m->verdict.word));
-    eng_table_printf(table, "%.3f", r->ratio);
-    if (isnan(r->lo))
-        eng_table_text(table, "");
-    else
-        eng_table_printf(table, "%.3f..%.3f", r->lo, r->hi);
-    eng_table_printf(table, "%d, %d", m->a->n, m->b->n);
-    eng_table_number(table, m->a->median_ns * 1e-3);
-    eng_table_number(table, m->b->median_ns * 1e-3);
-    eng_table_text(table, m->verdict.reason);
+    eng_table_number(table, median_of(m->a) * 1e-3);
+    eng_table_number(table, median_of(m->b) * 1e-3);
+    eng_table_text(table, m->instead ? m->reason : m->verdict.reason);
 }
 
 static int by_axes(const void *x, const void *y)
@@ -168,34 +218,39 @@ static int by_axes(const void *x, const void *y)
 
 static EngStatus print(EngCli *cli, const Comparison *c, EngErr *err)
 {
-    static const EngTableColumn columns[] = {
-        {"experiment", false},   {"axes not at default", false},
-        {"variant", false},      {"verdict", false},
-        {"B/A over roof", true}, {"95 % interval", true},
-        {"pairs", true},         {"A us", true},
-        {"B us", true},          {"reason", false}};
+    static const EngTableColumn columns[] = {{"experiment", false}, {"axes not at default", false},
+                                             {"variant", false},    {"verdict", false},
+                                             {"B/A", true},         {"95 % interval", true},
+                                             {"pairs", true},       {"A us", true},
+                                             {"B us", true},        {"reason", false}};
     EngTextTable *table;
     EngVerdictCounts counts = {0};
-    int without = 0;
+    int same_run = 0, lost = 0, open = 0, judged = 0;
     qsort(c->common, (size_t)c->n_common, sizeof *c->common, by_axes);
     EngStatus status = eng_table_create(&table, columns, 10, err);
     if (status) return status;
     for (int i = 0; i < c->n_common; i++) {
-        print_point(table, &c->common[i]);
-        if (c->common[i].instead)
-            without++;
-        else
-            counts.by_word[c->common[i].verdict.word]++;
+        const Common *m = &c->common[i];
+        print_point(table, m);
+        judged += !m->instead;
+        same_run += same_measurement(m);
+        lost += is_lost(m);
+        open += is_open(m);
+        if (!m->instead) counts.by_word[m->verdict.word]++;
     }
     status = eng_table_print(table, stdout, err);
     eng_table_free(table);
-    printf("\nA = run %.8s, B = run %.8s: %d points in common (%d only in A, %d only in B)\n"
-           "%d slower, %d faster, %d same, %d unclear, %d not judged\n",
-           c->a.run_id, c->b.run_id, c->n_common, c->only_a, c->only_b,
-           counts.by_word[ENG_VERDICT_SLOWER], counts.by_word[ENG_VERDICT_FASTER],
-           counts.by_word[ENG_VERDICT_SAME], counts.by_word[ENG_VERDICT_UNCLEAR], without);
+    printf(
+        "\nA = run %.8s, B = run %.8s; B/A is of times over the roof measured beside each\n"
+        "%d points in common (%d only in A, %d only in B)\n"
+        "%d slower, %d faster, %d same, %d unclear, %d not judged, %d failed or wrong in B alone\n",
+        c->a.run_id, c->b.run_id, c->n_common, c->only_a, c->only_b,
+        counts.by_word[ENG_VERDICT_SLOWER], counts.by_word[ENG_VERDICT_FASTER],
+        counts.by_word[ENG_VERDICT_SAME], counts.by_word[ENG_VERDICT_UNCLEAR],
+        c->n_common - judged - lost, lost);
+    counts.by_word[ENG_VERDICT_UNCLEAR] += open;
     int code = eng_verdict_exit_code(&counts, eng_cli_flag(cli, "strict"));
-    eng_cli_exit_with(cli, c->n_common ? code : 5);
+    eng_cli_exit_with(cli, code == 3 ? 3 : lost ? 2 : judged + same_run ? code : 5);
     return status;
 }
 
@@ -244,7 +299,7 @@ static const EngOption g_options[] = {
     ENG_OPTION_DB,
     {.name = "db-b", .value = "FILE", .help = "database of RUN_B, when it is another"},
     {.name = "across-machines", .help = "compare runs of different machines or backends"},
-    {.name = "strict", .help = "exit 4 when a point is unclear"},
+    {.name = "strict", .help = "exit 4 when a point is unclear or could not be judged"},
 };
 
 const EngVerb eng_verb_compare = {

@@ -315,8 +315,7 @@ static const EngOption g_options[] = {
 const EngVerb eng_verb_tune = {
     .name = "tune",
     .operands = "EXPERIMENT",
-    .summary = "search the fastest variant and settings at a shape, e.g. `engram tune gather -a "
-               "tokens=4`",
+    .summary = "search the fastest variant and settings, e.g. `engram tune gather -a tokens=4`",
     .details =
         "Successive halving: all candidates are sampled in turn in the same workers, the best "
         "third goes on with "

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "bench/ablation/sweep.h"
 
 struct EngTextTable {
@@ -75,10 +76,10 @@ static size_t width_of(const char *text)
     return n;
 }
 
-void eng_text_print(FILE *out, const char *text, size_t at, size_t indent)
+static void print_broken(FILE *out, const char *text, size_t at, size_t indent)
 {
-    bool breaks = isatty(fileno(out)) == 1, begun = false;
-    for (size_t n; breaks && *(text += strspn(text, " ")); text += n) {
+    bool begun = false;
+    for (size_t n; *(text += strspn(text, " ")); text += n) {
         char word[256];
         n = strcspn(text, " ");
         size_t shown = n < sizeof word ? n : sizeof word - 1;
@@ -95,7 +96,15 @@ void eng_text_print(FILE *out, const char *text, size_t at, size_t indent)
         at += width;
         begun = true;
     }
-    fprintf(out, "%s\n", text);
+    fputc('\n', out);
+}
+
+void eng_text_print(FILE *out, const char *text, size_t at, size_t indent)
+{
+    if (isatty(fileno(out)) == 1)
+        print_broken(out, text, at, indent);
+    else
+        fprintf(out, "%s\n", text);
 }
 
 /* Columns for a last cell beside the others; with fewer it has lines of its own. */
@@ -132,50 +141,109 @@ static bool says_one_thing(const EngTextTable *table, int column)
     return true;
 }
 
+#define MAX_COLUMNS 32
+#define INDENT      4 /* of rows whose first columns are above them */
+
+typedef struct Layout {
+    size_t widths[MAX_COLUMNS];
+    bool folded[MAX_COLUMNS]; /* said above the table */
+    int head;                 /* columns before this one are above their rows */
+    int last;                 /* column that is not folded */
+    size_t before;            /* columns of the screen before it */
+    bool breaks;              /* its text may be broken into lines */
+} Layout;
+
 /* A table that is too wide says once, above it, what all rows share: of as many columns, from the
- * left, as make it fit; true for those. */
-static void fold(const EngTextTable *table, const size_t *widths, bool *folded, FILE *out)
+ * left, as make it fit. */
+static EngStatus fold(const EngTextTable *table, Layout *layout, FILE *out, EngErr *err)
 {
+    EngStr said = {0};
     size_t total = 0;
     int left = table->n_columns;
-    const char *before = "all rows: ";
-    for (int c = 0; c < table->n_columns; c++) total += widths[c] + (c ? 2 : 0);
+    for (int c = 0; c < table->n_columns; c++) total += layout->widths[c] + (c ? 2 : 0);
     for (int c = 0; c < table->n_columns && total > ENG_TABLE_COLUMNS; c++) {
         if (!says_one_thing(table, c) || left == 1) continue;
-        folded[c] = true;
+        layout->folded[c] = true;
         left--;
-        total -= widths[c] + 2;
+        total -= layout->widths[c] + 2;
         if (!table->cells[c][0]) continue;
-        fprintf(out, "%s%s %s", before, table->columns[c].title, table->cells[c]);
-        before = ", ";
+        eng_str_printf(&said, "%s%s %s", said.n ? ", " : "all rows: ", table->columns[c].title,
+                       table->cells[c]);
     }
-    if (before[0] == ',') fputc('\n', out);
+    EngStatus status = eng_str_status(&said, err);
+    if (!status && said.n) print_broken(out, said.text, 0, INDENT);
+    eng_str_free(&said);
+    return status;
+}
+
+/* Puts first columns of text above their rows until the others fit. */
+static void raise_columns(const EngTextTable *table, Layout *layout)
+{
+    size_t text = layout->widths[layout->last];
+    if (!table->columns[layout->last].right && text > LEAST_TEXT) text = LEAST_TEXT;
+    for (int c = 0; c < layout->last && layout->before + text > ENG_TABLE_COLUMNS; c++) {
+        if (layout->folded[c]) continue;
+        if (table->columns[c].right) break;
+        layout->before -= layout->widths[c] + 2;
+        if (!layout->head) layout->before += INDENT;
+        layout->head = c + 1;
+    }
+}
+
+static const char *cell_of(const EngTextTable *table, int row, int column)
+{
+    return row < 0 ? table->columns[column].title : table->cells[row * table->n_columns + column];
+}
+
+/* Columns from..to-1 of a row, -1 for the titles. */
+static void print_cells(const EngTextTable *table, const Layout *layout, int row, int from, int to,
+                        FILE *out)
+{
+    int last = to - 1;
+    while (last > from && layout->folded[last]) last--;
+    for (int c = from; c <= last; c++) {
+        const char *text = cell_of(table, row, c);
+        if (layout->folded[c]) continue;
+        if (c == layout->last && layout->breaks && row >= 0)
+            print_last(out, text, layout->before);
+        else
+            print_cell(out, text, layout->widths[c], table->columns[c].right, c == last);
+    }
+}
+
+static bool heads_anew(const EngTextTable *table, int head, int row)
+{
+    bool anew = row <= 0;
+    for (int c = 0; c < head && !anew; c++)
+        anew = strcmp(cell_of(table, row, c), cell_of(table, row - 1, c)) != 0;
+    return anew;
 }
 
 EngStatus eng_table_print(const EngTextTable *table, FILE *out, EngErr *err)
 {
-    size_t widths[32] = {0};
-    bool folded[32] = {false};
-    int n = table->n_columns, last = 0;
-    if (table->failed || n > 32) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a table");
-    for (int c = 0; c < n; c++) widths[c] = width_of(table->columns[c].title);
+    Layout layout = {.last = 0};
+    int n = table->n_columns;
+    if (table->failed || n > MAX_COLUMNS)
+        return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a table");
+    for (int c = 0; c < n; c++) layout.widths[c] = width_of(table->columns[c].title);
     for (int i = 0; i < table->n_cells; i++) {
         size_t width = width_of(table->cells[i]);
-        if (width > widths[i % n]) widths[i % n] = width;
+        if (width > layout.widths[i % n]) layout.widths[i % n] = width;
     }
-    fold(table, widths, folded, out);
+    EngStatus status = fold(table, &layout, out, err);
+    if (status) return status;
     for (int c = 0; c < n; c++)
-        if (!folded[c]) last = c;
-    size_t before = 0;
-    for (int c = 0; c < last; c++) before += folded[c] ? 0 : widths[c] + 2;
-    bool breaks = !table->columns[last].right && before + widths[last] > ENG_TABLE_COLUMNS;
-    for (int i = -n; i < table->n_cells; i++) { /* titles first */
-        int c = (i + n) % n;
-        const char *text = i < 0 ? table->columns[c].title : table->cells[i];
-        if (!folded[c] && c == last && breaks && i >= 0)
-            print_last(out, text, before);
-        else if (!folded[c])
-            print_cell(out, text, widths[c], table->columns[c].right, c == last);
+        if (!layout.folded[c]) layout.last = c;
+    for (int c = 0; c < layout.last; c++)
+        layout.before += layout.folded[c] ? 0 : layout.widths[c] + 2;
+    raise_columns(table, &layout);
+    layout.breaks = !table->columns[layout.last].right &&
+                    layout.before + layout.widths[layout.last] > ENG_TABLE_COLUMNS;
+    for (int row = -1; row < table->n_cells / n; row++) {
+        if (layout.head && heads_anew(table, layout.head, row))
+            print_cells(table, &layout, row, 0, layout.head, out);
+        fprintf(out, "%*s", layout.head ? INDENT : 0, "");
+        print_cells(table, &layout, row, layout.head, n, out);
     }
     return ENG_OK;
 }

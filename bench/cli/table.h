@@ -12,8 +12,9 @@ typedef struct EngTableColumn {
     bool right; /* aligned right: numbers */
 } EngTableColumn;
 
-/* A table wider than this says in a line above it what all rows share in its first columns; in a
- * terminal its last column, of text, is broken into lines. */
+/* A table wider than this says above it what all rows share in its first columns. Where that is not
+ * enough, first columns of text are printed above their rows. In a terminal its last column, of
+ * text, is broken into lines. */
 #define ENG_TABLE_COLUMNS 100
 
 /* Cells are added row by row; a failed allocation is told by eng_table_print. */

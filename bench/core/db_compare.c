@@ -3,7 +3,6 @@
 
 #include <sqlite3.h>
 #include <math.h>
-#include <string.h>
 
 #include "bench/core/db_sql.h"
 #include "bench/core/stats.h"
@@ -35,11 +34,9 @@ static EngStatus read_ratios(EngDb *db, EngArena *arena, EngComparedPoint *point
                                      point->point_key);
     if (status) return status;
     room = (int)n;
-    point->median_ns = point->roof_median_ns = NAN;
     point->log_ratios = eng_arena_alloc(arena, (size_t)n * sizeof(double));
-    double *times = eng_arena_alloc(arena, (size_t)n * sizeof(double));
     double *roof_times = eng_arena_alloc(arena, (size_t)n * sizeof(double));
-    if (!point->log_ratios || !times || !roof_times) return no_memory(db, err);
+    if (!point->log_ratios || !roof_times) return no_memory(db, err);
     status = eng_db_query(db, &statement, err,
                           "SELECT 1.0 * iif(f.clock = 'cpu', s.cpu_ns, s.wall_ns)"
                           " / s.inner_iterations,"
@@ -47,22 +44,48 @@ static EngStatus read_ratios(EngDb *db, EngArena *arena, EngComparedPoint *point
                           " / q.inner_iterations" RATIOS,
                           "ss", point->block_id, point->point_key);
     while (!status && !(status = eng_db_step(db, statement, &row, err)) && row && point->n < room) {
-        times[point->n] = sqlite3_column_double(statement, 0);
         roof_times[point->n] = sqlite3_column_double(statement, 1);
-        point->log_ratios[point->n] = log(times[point->n] / roof_times[point->n]);
+        point->log_ratios[point->n] =
+            log(sqlite3_column_double(statement, 0) / roof_times[point->n]);
         point->n++;
     }
     if (!status && row) sqlite3_reset(statement);
+    if (!status) point->roof_ns = eng_median_in_place(roof_times, (size_t)point->n).median;
+    return status;
+}
+
+#define TIMES " FROM samples WHERE block_id = ?1 AND point_key = ?2 AND traced = 0"
+
+static EngStatus read_medians(EngDb *db, EngArena *arena, EngComparedPoint *point, EngErr *err)
+{
+    sqlite3_stmt *statement;
+    bool row = false;
+    int64_t room = 0, n = 0;
+    EngStatus status = eng_db_number(db, &room, err, "SELECT count(*)" TIMES, "ss", point->block_id,
+                                     point->point_key);
     if (status) return status;
-    point->median_ns = eng_median_in_place(times, (size_t)point->n).median;
-    point->roof_median_ns = eng_median_in_place(roof_times, (size_t)point->n).median;
+    double *cpu = eng_arena_alloc(arena, (size_t)room * sizeof *cpu);
+    double *wall = eng_arena_alloc(arena, (size_t)room * sizeof *wall);
+    if (!cpu || !wall) return no_memory(db, err);
+    status = eng_db_query(
+        db, &statement, err,
+        "SELECT 1.0 * cpu_ns / inner_iterations, 1.0 * wall_ns / inner_iterations" TIMES, "ss",
+        point->block_id, point->point_key);
+    while (!status && !(status = eng_db_step(db, statement, &row, err)) && row && n < room) {
+        cpu[n] = sqlite3_column_double(statement, 0);
+        wall[n++] = sqlite3_column_double(statement, 1);
+    }
+    if (!status && row) sqlite3_reset(statement);
+    if (status) return status;
+    point->cpu_ns = eng_median_in_place(cpu, (size_t)n).median;
+    point->wall_ns = eng_median_in_place(wall, (size_t)n).median;
     return ENG_OK;
 }
 
 #define POINTS                                                                                     \
     " FROM run_points l JOIN points p USING (point_key)"                                           \
     " JOIN block_points b USING (block_id, point_key)"                                             \
-    " WHERE l.run_id = ?1 AND p.is_roof = 0 AND b.outcome = 'measured'"
+    " WHERE l.run_id = ?1 AND p.is_roof = 0 AND b.outcome IS NOT NULL"
 
 static EngStatus read_points(EngDb *db, EngArena *arena, EngComparedRun *run, EngErr *err)
 {
@@ -75,22 +98,28 @@ static EngStatus read_points(EngDb *db, EngArena *arena, EngComparedRun *run, En
     if (!run->points) return no_memory(db, err);
     status = eng_db_query(db, &statement, err,
                           "SELECT p.config_key, p.point_key, l.block_id, p.experiment, p.variant,"
-                          " p.backend, p.axes_json" POINTS " ORDER BY p.config_key, p.point_key",
+                          " p.backend, p.axes_json, b.reason, b.outcome" POINTS
+                          " ORDER BY p.config_key, p.point_key",
                           "s", run->run_id);
     while (!status && !(status = eng_db_step(db, statement, &row, err)) && row &&
            run->n_points < n) {
         EngComparedPoint *p = &run->points[run->n_points++];
-        const char **texts[] = {&p->config_key, &p->point_key, &p->block_id, &p->experiment,
-                                &p->variant,    &p->backend,   &p->axes_json};
+        const char **texts[] = {&p->config_key, &p->point_key, &p->block_id,  &p->experiment,
+                                &p->variant,    &p->backend,   &p->axes_json, &p->reason};
         bool whole = true;
-        for (int i = 0; i < 7; i++) whole &= (*texts[i] = eng_db_text(arena, statement, i)) != NULL;
+        p->cpu_ns = p->wall_ns = p->roof_ns = NAN;
+        for (int i = 0; i < 8; i++) whole &= (*texts[i] = eng_db_text(arena, statement, i)) != NULL;
+        p->outcome = eng_db_outcome(statement, 8);
         if (whole) continue;
         sqlite3_reset(statement);
         return no_memory(db, err);
     }
     if (!status && row) sqlite3_reset(statement);
-    for (int i = 0; i < run->n_points && !status; i++)
-        status = read_ratios(db, arena, &run->points[i], err);
+    for (int i = 0; i < run->n_points && !status; i++) {
+        if (run->points[i].outcome != ENG_OUTCOME_MEASURED) continue;
+        status = read_medians(db, arena, &run->points[i], err);
+        if (!status) status = read_ratios(db, arena, &run->points[i], err);
+    }
     return status;
 }
 

@@ -1,5 +1,5 @@
-/* What the comparison of two finished runs reads: times of points as shares of their block's roof.
- */
+/* What the comparison of two finished runs reads: how each point ended, its times, and these as
+ * shares of its block's roof. */
 #ifndef ENG_BENCH_DB_COMPARE_H
 #define ENG_BENCH_DB_COMPARE_H
 
@@ -8,14 +8,17 @@
 typedef struct EngComparedPoint {
     const char *config_key, *point_key, *block_id; /* of the block that measured it for the run */
     const char *experiment, *variant, *backend, *axes_json;
-    double *log_ratios; /* [n] log of point time / roof time, of one pair each */
+    EngOutcome outcome;
+    const char *reason; /* why it was not measured; "" where it was */
+    /* Of measured points; medians are of one run(), NAN without samples. */
+    double *log_ratios; /* [n] log of point time / roof time, of one pair each, on roof's clock */
     int n;
-    double median_ns, roof_median_ns; /* of one run(), on the roof's clock; NAN without samples */
+    double cpu_ns, wall_ns, roof_ns;
 } EngComparedPoint;
 
 typedef struct EngComparedRun {
     const char *run_id, *machine_id, *state;
-    EngComparedPoint *points; /* measured ones, no roofs; by config key */
+    EngComparedPoint *points; /* finished ones, no roofs; by config key */
     int n_points;
 } EngComparedRun;
 

@@ -50,10 +50,8 @@ EngStatus eng_db_pairs(EngDb *db, const char *run_id, const char *point_key, Eng
             *point = (EngPairPoint){.point_key = eng_db_text(arena, statement, 0),
                                     .variant = eng_db_text(arena, statement, 1),
                                     .is_roof = sqlite3_column_int(statement, 2) != 0,
+                                    .outcome = eng_db_outcome(statement, 7),
                                     .samples = &samples[at]};
-            const char *outcome = (const char *)sqlite3_column_text(statement, 7);
-            for (EngOutcome o = ENG_OUTCOME_MEASURED; outcome && o <= ENG_OUTCOME_WRONG; o++)
-                if (!strcmp(eng_outcome_name(o), outcome)) point->outcome = o;
             if (!point->point_key || !point->variant) {
                 sqlite3_reset(statement);
                 return no_memory(db, err);

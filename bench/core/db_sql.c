@@ -141,6 +141,14 @@ const char *eng_db_text(EngArena *arena, sqlite3_stmt *statement, int column)
     return eng_arena_strdup(arena, text ? (const char *)text : "");
 }
 
+EngOutcome eng_db_outcome(sqlite3_stmt *statement, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, column);
+    EngOutcome outcome = text ? ENG_OUTCOME_WRONG : ENG_OUTCOME_NONE;
+    while (outcome && strcmp(eng_outcome_name(outcome), text)) outcome--;
+    return outcome;
+}
+
 /* ---- transactions ------------------------------------------------------------------------------
  */
 

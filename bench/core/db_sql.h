@@ -46,6 +46,8 @@ EngStatus eng_db_run_embedded(EngDb *db, const char *file, EngErr *err);
 
 /* A text column copied into an arena ("" for NULL); NULL: out of memory. */
 const char *eng_db_text(EngArena *arena, sqlite3_stmt *statement, int column);
+/* An outcome column; ENG_OUTCOME_NONE for NULL. */
+EngOutcome eng_db_outcome(sqlite3_stmt *statement, int column);
 
 /* Begins unless a transaction is open; *own says whether eng_db_end must end it. */
 EngStatus eng_db_own(EngDb *db, bool *own, EngErr *err);

@@ -254,12 +254,10 @@ static EngStatus read_points(EngDb *db, sqlite3_stmt *statement, EngArena *arena
                                       .experiment = eng_db_text(arena, statement, 1),
                                       .variant = eng_db_text(arena, statement, 2),
                                       .axes_json = eng_db_text(arena, statement, 3),
+                                      .outcome = eng_db_outcome(statement, 4),
                                       .reason = eng_db_text(arena, statement, 5),
                                       .n_samples = sqlite3_column_int64(statement, 6),
                                       .wall_ns = sqlite3_column_int64(statement, 7)};
-            const char *outcome = (const char *)sqlite3_column_text(statement, 4);
-            for (EngOutcome o = ENG_OUTCOME_MEASURED; outcome && o <= ENG_OUTCOME_WRONG; o++)
-                if (!strcmp(eng_outcome_name(o), outcome)) point->outcome = o;
         }
         if (!point || !point->point_key || !point->experiment || !point->variant ||
             !point->axes_json || !point->reason) {

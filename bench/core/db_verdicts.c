@@ -3,7 +3,6 @@
 
 #include <sqlite3.h>
 #include <math.h>
-#include <string.h>
 
 #include "bench/core/db_sql.h"
 
@@ -51,9 +50,7 @@ EngStatus eng_db_point_end(EngDb *db, const char *run_id, const char *point_key,
     if (!row)
         return ENG_FAIL(err, ENG_NOT_FOUND, "%s: run %.8s has no point %s", eng_db_path(db), run_id,
                         point_key);
-    const char *outcome = (const char *)sqlite3_column_text(statement, 0);
-    for (EngOutcome o = ENG_OUTCOME_MEASURED; outcome && o <= ENG_OUTCOME_WRONG; o++)
-        if (!strcmp(eng_outcome_name(o), outcome)) end->outcome = o;
+    end->outcome = eng_db_outcome(statement, 0);
     end->reason = eng_db_text(arena, statement, 1);
     end->stop_reason = eng_db_text(arena, statement, 2);
     sqlite3_reset(statement);

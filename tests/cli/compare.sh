@@ -17,9 +17,9 @@ expect() { # expect CODE PATTERN ARGUMENT...
     [ "$got" = "$code" ] || fail "$*: exit $got, expected $code: $output"
     grep -qE -- "$pattern" <<<"$output" || fail "$*: no '$pattern' in: $output"
 }
-point=(gather -a corpus=synthetic -a rows=1024 -a heads=2 -a tokens=16 -a variant=portable -a segments=2 --data=. --db=a.db)
+point=(gather -a corpus=synthetic -a rows=1024 -a heads=2 -a tokens=16 -a variant=portable -a segments=2 --data=.)
 for pairs in 10 10 11; do
-    "$engram" run "${point[@]}" -a pairs=$pairs $([ $pairs = 10 ] && echo --fresh) >/dev/null 2>&1 || fail "run"
+    "$engram" run "${point[@]}" -a pairs=$pairs --db=a.db $([ $pairs = 10 ] && echo --fresh) >/dev/null 2>&1 || fail "run"
 done
 mapfile -t runs < <(sqlite3 a.db 'SELECT run_id FROM runs ORDER BY started_utc')
 [ "${#runs[@]}" = 3 ] || fail "${#runs[@]} runs, not 3"
@@ -53,6 +53,42 @@ sqlite3 r.db "UPDATE samples SET cpu_ns = cpu_ns * 3 / 2, wall_ns = wall_ns * 3 
     UPDATE samples SET cpu_ns = cpu_ns * 3, wall_ns = wall_ns * 3 WHERE block_id IN
     (SELECT block_id FROM blocks WHERE run_id = '$b') AND point_key IN (SELECT point_key FROM points WHERE is_roof = 1)"
 expect 0 'portable +unclear .*within the floor of [0-9]+' compare "$a" "$b" --db=a.db --db-b=r.db
+# What B lost is no pass: wrong, failed, skipped, without a roof; a difference comes first.
+for _ in 1 2; do
+    "$engram" run "${point[@]/tokens=16/tokens=1,2}" -a pairs=10 --db=m.db --fresh >/dev/null 2>&1 || fail "run of two"
+done
+of_b() { # TOKENS: condition for its point in B
+    echo "block_id IN (SELECT block_id FROM run_points JOIN runs USING (run_id) WHERE run_id = (SELECT run_id FROM runs
+        ORDER BY started_utc DESC LIMIT 1)) AND point_key IN (SELECT point_key FROM points WHERE is_roof = 0 AND
+        axes_json ->> '$.tokens' = $1)"
+}
+times() { echo "UPDATE samples SET cpu_ns = cpu_ns * $1, wall_ns = wall_ns * $1 WHERE $(of_b 2)"; }
+ends() { echo "UPDATE block_points SET outcome = '$1', reason = 'by hand' WHERE $(of_b 1)"; }
+sqlite3 m.db "$(times '1 / 5')"
+expect 0 '2 points in common' compare latest~1 latest --db=m.db
+for outcome in wrong failed; do
+    cp m.db lost.db && sqlite3 lost.db "$(ends $outcome)"
+    expect 2 " B $outcome .*by hand" compare latest~1 latest --db=lost.db
+    expect 2 '1 faster, .* 1 failed or wrong in B alone' compare latest~1 latest --db=lost.db --strict
+    expect 3 " A $outcome .*by hand" compare latest latest~1 --db=lost.db
+    expect 3 '1 slower, .* 0 failed or wrong in B alone' compare latest latest~1 --db=lost.db
+    sqlite3 lost.db "$(times 20)"
+    expect 3 '1 slower, .* 1 failed or wrong in B alone' compare latest~1 latest --db=lost.db
+done
+cp m.db skipped.db && sqlite3 skipped.db "$(ends skipped)"
+expect 0 ' B skipped .*by hand' compare latest~1 latest --db=skipped.db
+expect 4 '1 faster' compare latest~1 latest --db=skipped.db --strict
+cp m.db roofless.db && sqlite3 roofless.db "DELETE FROM roofs WHERE block_id IN (SELECT block_id FROM block_points WHERE $(of_b 1))"
+expect 0 ' not judged .*no roof measured beside it' compare latest~1 latest --db=roofless.db
+expect 4 '1 faster' compare latest~1 latest --db=roofless.db --strict
+# Nothing judged at all is no pass either; the medians are told.
+for _ in 1 2; do
+    "$engram" run chain -a preset=tiny -a corpus=synthetic -a tokens=2 -a segments=1 -a pairs=4 --fresh --data=. --db=c.db >/dev/null 2>&1 ||
+        fail "run of the chain"
+done
+for strict in '' --strict; do
+    expect 5 'best +not judged +[0-9.]+ +[0-9.]+ +no roof measured beside it' compare latest~1 latest --db=c.db $strict
+done
 # Another machine.
 sqlite3 b.db "INSERT INTO machines SELECT 'other', cpu_model, cores, memory_bytes, cache_bytes, gpu, description_json
     FROM machines LIMIT 1; UPDATE runs SET machine_id = 'other'"

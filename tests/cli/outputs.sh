@@ -162,10 +162,22 @@ narrow() { # WHAT, its text on stdin
 }
 verbs=$("$engram" --help | awk '/^  [a-z]+ /{print $1}')
 [ "$(wc -w <<<"$verbs")" -gt 10 ] || fail "verbs: $verbs"
-"$engram" --help | narrow --help
-for verb in $verbs; do "$engram" "$verb" --help | sed "s|(default /[^)]*)||" | narrow "$verb --help"; done
+narrow --help < <("$engram" --help)
+for verb in $verbs; do narrow "$verb --help" < <("$engram" "$verb" --help | sed "s|(default /[^)]*)||"); done
 "$engram" run gather -a corpus=uniform -a rows=101,211 -a tokens=2 -a pairs=2 -a segments=1 \
     --db=wide.db --data=. 2>/dev/null >wide.txt || fail "run: $(cat wide.txt)"
 narrow 'the result of a run' <wide.txt
 grep -q '^all rows: experiment gather' wide.txt || fail "not folded: $(cat wide.txt)"
+# One point whose axes are long, and several.
+for tokens in 2 2,3; do
+    rm -f wide.db
+    for _ in 1 2; do
+        "$engram" run hash -a preset=tiny -a corpus=uniform -a tokens=$tokens -a variant=portable,naive -a pairs=4 -a segments=2 \
+            --fresh --db=wide.db --data=. 2>/dev/null >wide.txt || fail "run: $(cat wide.txt)"
+        narrow 'the result of a run' <wide.txt
+    done
+    "$engram" compare latest~1 latest --db=wide.db >wide.txt
+    narrow 'a comparison' <wide.txt
+    grep -qE '^ *portable +[a-z]* *[0-9.]+ ' wide.txt || fail "no row of portable: $(cat wide.txt)"
+done
 exit $failures
