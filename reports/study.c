@@ -16,7 +16,6 @@
 #include "bench/core/verdict.h"
 
 #define BOOTSTRAP_SEED 1
-#define MOST_NAMES     128
 
 /* ---- results as JSON ---- */
 
@@ -193,33 +192,35 @@ static void curve_final(sqlite3_context *context)
 /* ---- several tests ---- */
 
 typedef struct Tests {
-    int n;
-    char names[MOST_NAMES][192];
-    double p[MOST_NAMES];
+    json_t *names, *p; /* arrays of as many */
 } Tests;
 
 static void holm_step(sqlite3_context *context, int n, sqlite3_value **arguments)
 {
     Tests *t = sqlite3_aggregate_context(context, sizeof *t);
     (void)n;
-    if (!t || sqlite3_value_type(arguments[1]) == SQLITE_NULL || t->n == MOST_NAMES) return;
-    snprintf(t->names[t->n], sizeof t->names[0], "%s",
-             (const char *)sqlite3_value_text(arguments[0]));
-    t->p[t->n++] = sqlite3_value_double(arguments[1]);
+    if (t && sqlite3_value_type(arguments[1]) == SQLITE_NULL) return;
+    if (t && !t->names) *t = (Tests){json_array(), json_array()};
+    if (!t || json_array_append_new(t->p, json_real(sqlite3_value_double(arguments[1]))) ||
+        json_array_append_new(t->names,
+                              json_string((const char *)sqlite3_value_text(arguments[0]))))
+        sqlite3_result_error_nomem(context);
 }
 
 static void holm_final(sqlite3_context *context)
 {
-    const Tests *t = sqlite3_aggregate_context(context, sizeof *t);
-    double corrected[MOST_NAMES];
-    if (!t || eng_holm(t->p, t->n, corrected, NULL)) {
-        sqlite3_result_error_nomem(context);
-        return;
-    }
-    json_t *json = json_object();
-    for (int i = 0; i < t->n && json; i++)
-        json_object_set_new(json, t->names[i], number(corrected[i]));
+    Tests *t = sqlite3_aggregate_context(context, sizeof *t);
+    size_t n = t ? json_array_size(t->names) : 0;
+    double *p = eng_alloc(n * sizeof *p);
+    for (size_t i = 0; p && i < n; i++) p[i] = json_real_value(json_array_get(t->p, i));
+    json_t *json = p && !eng_holm(p, (int)n, p, NULL) ? json_object() : NULL;
+    for (size_t i = 0; i < n && json; i++)
+        json_object_set_new(json, json_string_value(json_array_get(t->names, i)), number(p[i]));
     give(context, json);
+    eng_free(p);
+    if (!t) return;
+    json_decref(t->names);
+    json_decref(t->p);
 }
 
 static double member(const json_t *json, const char *name)

@@ -283,8 +283,10 @@ EngStatus eng_holm(const double *p, int n, double *corrected, EngErr *err)
     if (status) return status;
     Ranked *ranked = memory;
     for (int i = 0; i < n; i++) {
-        corrected[i] = NAN;
-        if (!isnan(p[i])) ranked[tests++] = (Ranked){p[i], i};
+        if (isnan(p[i]))
+            corrected[i] = NAN;
+        else
+            ranked[tests++] = (Ranked){p[i], i};
     }
     qsort(ranked, (size_t)tests, sizeof *ranked, compare_ranked);
     for (int i = 0; i < tests; i++) {

@@ -89,7 +89,8 @@ typedef struct EngVerdict {
 EngStatus eng_verdicts(const EngVerdictRules *rules, const EngEffect *effects, int n,
                        EngVerdict *verdicts, EngErr *err);
 
-/* Holm's step-down: corrected[i] for p[i]; NAN stays and is not counted. ENG_NO_MEMORY. */
+/* Holm's step-down: corrected[i] for p[i]; NAN stays and is not counted. corrected may be p.
+ * ENG_NO_MEMORY. */
 EngStatus eng_holm(const double *p, int n, double *corrected, EngErr *err);
 
 /* Counts of words, and the exit code they mean: 3 something slower, 4 something unclear and strict,

@@ -296,7 +296,8 @@ static void test_claims_of_no_effect(void **state)
     assert_int_equal(judge_alone(noisy, 4, 0.0005, 0.0046), ENG_CLAIM_NOT_DETECTABLE);
 }
 
-/* Studies in which the paper is right twelve times: some claim is called contradicted in 5 %. */
+/* Studies in which the paper is right twelve times: some claim is called contradicted in at most 5
+ * %. */
 static void test_contradictions_keep_their_level(void **state)
 {
     (void)state;
@@ -328,6 +329,7 @@ static void test_contradictions_keep_their_level(void **state)
             studies += any;
         }
         if (studies > 0.058 * STUDIES) fail_msg("%d: %g", at, (double)studies / STUDIES);
+        if (at % 3 == 2 && !studies) fail_msg("%d: nothing is ever called contradicted", at);
     }
 }
 

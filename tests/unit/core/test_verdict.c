@@ -59,6 +59,8 @@ static void test_holm(void **state)
     assert_float_equal(out[3], 0.06, 1e-12);
     assert_float_equal(out[2], 0.06, 1e-12);
     assert_true(isnan(out[1]));
+    assert_int_equal(eng_holm(p, 5, p, NULL), ENG_OK); /* in place */
+    for (int i = 0; i < 5; i++) assert_true(p[i] == out[i] || (i == 1 && isnan(p[i])));
 }
 
 /* ---- rules ---- */

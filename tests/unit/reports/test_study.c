@@ -81,6 +81,15 @@ static void test_functions(void **state)
     near(ask(sql, "SELECT holm(n, p) ->> '$.b' FROM (SELECT 'a' n, .01 p UNION SELECT 'b', .02"
                   " UNION SELECT 'c', .5)"),
          0.04);
+    /* Any number of them, under names of any length that differ at their ends. */
+    run_sql(sql, "CREATE TABLE many AS WITH RECURSIVE k(i) AS (SELECT 0 UNION ALL SELECT i + 1"
+                 " FROM k WHERE i < 299) SELECT printf('%.*c%d', 250, 'n', i) AS name,"
+                 " iif(i = 299, .0001, .9) AS p FROM k");
+    near(ask(sql, "SELECT count(*) FROM (SELECT holm(name, p) AS h FROM many), json_each(h)"), 300);
+    near(ask(sql, "SELECT value FROM (SELECT holm(name, p) AS h FROM many), json_each(h)"
+                  " WHERE key = printf('%.*c%d', 250, 'n', 299)"),
+         0.03);
+    near(ask(sql, "SELECT holm(name, p) = '{}' FROM many WHERE name = ''"), 1);
     EngClaimP p = eng_claim_p(&want, .2, 0);
     near(ask(sql, "SELECT claim_p(paired_test(v), .2, 0) ->> '$.agrees' FROM d"), p.agrees);
     near(ask(sql, "SELECT claim_p(paired_test(v), .2, 0) ->> '$.disagrees' FROM d"), p.disagrees);
