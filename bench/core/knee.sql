@@ -32,7 +32,8 @@ WITH latest AS (
         count(*) OVER (PARTITION BY l.machine_id, l.pages, l.bytes) AS n
     FROM latest l
     JOIN sample_values v ON v.block_id = l.block_id AND v.point_key = l.point_key AND v.metric = 'ns_per_load'
-    WHERE l.place = 1
+    JOIN samples s USING (block_id, point_key, segment, pair)
+    WHERE l.place = 1 AND s.traced = 0
 ), steps AS (
     SELECT machine_id, pages, bytes, avg(value) AS ns
     FROM sorted

@@ -21,7 +21,8 @@ WITH t AS (
     JOIN sample_values a ON a.block_id = c.block_id AND a.point_key = c.point_key AND a.metric = 'ns_per_load'
     JOIN sample_values b ON b.block_id = o.block_id AND b.point_key = o.point_key AND b.metric = 'ns_per_load'
         AND b.segment = a.segment AND b.pair = a.pair
-    WHERE o.place = 1 AND o.what <> 'chains'
+    JOIN samples s ON s.block_id = a.block_id AND s.point_key = a.point_key AND s.segment = a.segment AND s.pair = a.pair
+    WHERE o.place = 1 AND o.what <> 'chains' AND s.traced = 0
 ), shares AS (
     SELECT shape, what, access, median, chains, chains_ns, axes_json, avg(share) AS share
     FROM pairs WHERE place IN ((n + 1) / 2, (n + 2) / 2) GROUP BY shape, what

@@ -26,7 +26,8 @@ static void put_run(EngDb *db, const char *run, const char *started)
     sqlite3_free(sql);
 }
 
-/* Three samples of one working set; their median is ns. */
+/* Three samples of one working set; their median is ns. As many more of a traced pass are no times.
+ */
 static void put_point(EngDb *db, const char *run, double bytes, const char *pages, double ns,
                       double huge_share)
 {
@@ -40,14 +41,13 @@ static void put_point(EngDb *db, const char *run, double bytes, const char *page
         key, (long long)bytes, pages, run, key);
     exec(db, sql);
     sqlite3_free(sql);
-    for (int pair = 0; pair < 3; pair++) {
-        sql = sqlite3_mprintf("INSERT INTO sample_values VALUES (%Q, %Q, 0, %d, 'ns_per_load', %f),"
+    static const double factors[] = {0.5, 1, 9, 40, 50, 60};
+    for (int pair = 0; pair < 6; pair++) {
+        sql = sqlite3_mprintf("INSERT INTO samples VALUES (%Q, %Q, 0, %d, 0, 1, 1, 1, %d);"
+                              "INSERT INTO sample_values VALUES (%Q, %Q, 0, %d, 'ns_per_load', %f),"
                               "(%Q, %Q, 0, %d, 'huge_share', %f)",
-                              run, key, pair,
-                              ns * (pair == 0   ? 0.5
-                                    : pair == 1 ? 1
-                                                : 9),
-                              run, key, pair, huge_share);
+                              run, key, pair, pair >= 3, run, key, pair, ns * factors[pair], run,
+                              key, pair, huge_share);
         exec(db, sql);
         sqlite3_free(sql);
     }
