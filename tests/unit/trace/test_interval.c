@@ -164,8 +164,8 @@ static void test_interference(void **state)
     eng_intervals_free(&fetch);
 }
 
-/* As many as asked for (ENG_TEST_INTERVALS: tests/cli/trace_bounds.sh), in random order: the time is
- * printed. */
+/* As many as asked for (ENG_TEST_INTERVALS: tests/cli/trace_bounds.sh), in random order: the time
+ * is printed. */
 static void test_many(void **state)
 {
     (void)state;
