@@ -104,16 +104,6 @@ static EngStatus replace_corpus(Expansion *x, EngPoint *point)
     return ENG_OK;
 }
 
-/* Puts the point's values in front of an error that a callback gave. */
-static EngStatus blame(EngErr *err, EngStatus status, const EngPlanPoint *point)
-{
-    EngStr label = {0};
-    if (err && !eng_plan_label(point, &label, NULL))
-        eng_err_prefix(err, "%s %s", point->point.experiment->name, label.text ? label.text : "");
-    eng_str_free(&label);
-    return status;
-}
-
 static EngStatus find_kernel(Expansion *x, EngPlanPoint *point)
 {
     const EngExperiment *experiment = point->point.experiment;
@@ -184,12 +174,12 @@ static EngStatus complete_point(Expansion *x, EngPlanPoint *point)
         status = ENG_OK;
     } else if (status) {
         if (x->err) *x->err = why;
-        return blame(x->err, status, point);
+        return eng_plan_blame(point, status, x->err);
     }
     if (!point->skip && experiment->need)
         status = experiment->need(&point->point, &point->need, x->err);
     if (!status) status = find_digests(x, point);
-    if (status) return blame(x->err, status, point);
+    if (status) return eng_plan_blame(point, status, x->err);
     if (!point->skip && experiment->estimate_ns)
         point->estimate_ns = experiment->estimate_ns(&point->point);
     return eng_plan_keys(point, x->plan->identity->machine_id, &x->text, x->err);

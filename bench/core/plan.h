@@ -109,5 +109,7 @@ const EngPlanPoint *eng_plan_find(const EngPlan *plan, const char *point_key);
 EngStatus eng_plan_axes_json(const EngPlanPoint *point, EngStr *out, EngErr *err);
 /* "tokens=4 heads=8 variant=portable": axes that are not at their default, for messages. */
 EngStatus eng_plan_label(const EngPlanPoint *point, EngStr *out, EngErr *err);
+/* Puts experiment and label in front of an error that the point met; returns status. */
+EngStatus eng_plan_blame(const EngPlanPoint *point, EngStatus status, EngErr *err);
 
 #endif

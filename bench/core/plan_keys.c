@@ -162,3 +162,12 @@ EngStatus eng_plan_label(const EngPlanPoint *point, EngStr *out, EngErr *err)
     if (out->n == before) eng_str_add(out, "(all axes at their default)");
     return eng_str_status(out, err);
 }
+
+EngStatus eng_plan_blame(const EngPlanPoint *point, EngStatus status, EngErr *err)
+{
+    EngStr label = {0};
+    if (err && !eng_plan_label(point, &label, NULL))
+        eng_err_prefix(err, "%s %s", point->point.experiment->name, label.text ? label.text : "");
+    eng_str_free(&label);
+    return status;
+}

@@ -228,11 +228,13 @@ static EngStatus map_for(EngResources *resources, const EngLedgerBlock *block, E
 {
     EngStatus status = ENG_OK;
     for (int i = 0; i < block->n_points && !status; i++) {
-        const EngNeed *need = &block->points[i].plan->need;
+        const EngPlanPoint *point = block->points[i].plan;
+        const EngNeed *need = &point->need;
         if (block->points[i].state == ENG_POINT_DONE) continue;
         if (need->table) status = eng_resources_map(resources, need->row_format, err);
         if (!status && need->table) status = eng_resources_layout(resources, need->row_dims, err);
         if (!status && need->weight_bytes) status = eng_resources_map_weights(resources, err);
+        if (status) eng_plan_blame(point, status, err);
     }
     return status;
 }

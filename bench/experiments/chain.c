@@ -108,15 +108,9 @@ static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
     EngStatus status = eng_shape_resolve(point, &shape, err);
     if (status) return status;
     size_t weights = (size_t)shape.n * (size_t)shape.k;
-    *need = (EngNeed){.table = true,
-                      .row_format = shape.row_format,
-                      .table_value_bytes = shape.table_value_bytes,
-                      .weight_bytes = weights,
-                      .corpus = eng_point_word(point, "corpus"),
-                      .preset = eng_point_word(point, "preset"),
-                      .max_tokens = shape.tokens,
-                      .private_bytes =
-                          (size_t)shape.tokens * (size_t)(2 * shape.k + 4 * shape.n) + 4 * weights};
+    *need = eng_shape_need(point, &shape);
+    need->weight_bytes = weights;
+    need->private_bytes = (size_t)shape.tokens * (size_t)(2 * shape.k + 4 * shape.n) + 4 * weights;
     return ENG_OK;
 }
 

@@ -64,17 +64,12 @@ EngStatus eng_device_step_need(const EngPoint *point, EngNeed *need, EngErr *err
         if (!status && own > bytes) bytes = own;
     }
     if (status) return status;
-    *need =
-        (EngNeed){.table = true,
-                  .row_format = shape->row_format,
-                  .row_dims = shape->row_dims,
-                  .table_value_bytes = bytes,
-                  .weight_bytes = WIDER * hidden * hidden,
-                  .corpus = eng_point_word(point, "corpus"),
-                  .preset = eng_point_word(point, "preset"),
-                  .max_tokens = 1,
-                  .private_bytes = (size_t)spec.chunk * (2 * (WIDER + 1) * hidden +
-                                                         2 * (size_t)(shape->k * spec.modules))};
+    *need = eng_shape_need(point, shape);
+    need->table_value_bytes = bytes;
+    need->weight_bytes = WIDER * hidden * hidden;
+    need->max_tokens = 1;
+    need->private_bytes =
+        (size_t)spec.chunk * (2 * (WIDER + 1) * hidden + 2 * (size_t)(shape->k * spec.modules));
     return ENG_OK;
 }
 

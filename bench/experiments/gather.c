@@ -121,21 +121,17 @@ static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
     if (status) return status;
     int64_t windows = eng_windows_of_point(point, eng_windows_count(shape.tokens));
     size_t rows = (size_t)shape.tokens * (size_t)shape.columns;
-    *need = (EngNeed){.table = eng_point_table_at(point) != ENG_TABLE_MADE,
-                      .row_format = shape.row_format,
-                      .row_dims = shape.row_dims,
-                      .table_value_bytes = shape.table_value_bytes,
-                      .corpus = eng_point_word(point, "corpus"),
-                      .preset = eng_point_word(point, "preset"),
-                      .max_tokens = shape.tokens,
-                      .private_bytes = rows * ((size_t)windows * sizeof(int64_t) + SETUP_BYTES +
-                                               (size_t)shape.row_dims * sizeof(float))};
+    *need = eng_shape_need(point, &shape);
+    need->table = eng_point_table_at(point) != ENG_TABLE_MADE;
+    need->private_bytes = rows * ((size_t)windows * sizeof(int64_t) + SETUP_BYTES +
+                                  (size_t)shape.row_dims * sizeof(float));
     if (pages_of(point) == ENG_PAGES_HUGE || !need->table) return ENG_OK;
     EngTable table = eng_shape_table(&shape);
     need->shared_bytes = shape.table_value_bytes +
                          (size_t)table.rows * eng_row_scale_bytes(table.format, table.row_dims);
-    need->shared_id = ((uint64_t)1 << 63) | (uint64_t)need->shared_bytes << 6 |
-                      (uint64_t)table.format << 2 | (uint64_t)pages_of(point);
+    need->shared_id = ((uint64_t)1 << 63) | (uint64_t)table.rows << 23 |
+                      (uint64_t)table.row_dims << 6 | (uint64_t)table.format << 2 |
+                      (uint64_t)pages_of(point);
     return ENG_OK;
 }
 

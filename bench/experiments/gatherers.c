@@ -1,11 +1,15 @@
 /* See gatherers.h. */
 #include "bench/experiments/gatherers.h"
 
+#include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/nvtx.h"
 #include "bench/experiments/stages.h"
+
+#define LEAST_BATCHES 2
 
 static const int64_t *rows_of(const EngGatherers *g, int64_t window)
 {
@@ -36,6 +40,17 @@ static EngStatus do_batch(EngGatherer *one, EngErr *err)
     return eng_runner_run(&one->runner, &args, err);
 }
 
+static void count_batch(EngGatherer *one)
+{
+    int64_t now = eng_now_ns();
+    if (now < one->all->from_ns || now > one->all->to_ns) return;
+    if (one->first_ns)
+        one->batches++;
+    else
+        one->first_ns = now;
+    one->last_ns = now;
+}
+
 static void wait_until_let(EngGatherers *g)
 {
     g->n_idle++;
@@ -58,7 +73,7 @@ static void *work(void *opaque)
         pthread_mutex_unlock(&g->lock);
         while (!status && (g->running || first)) {
             status = do_batch(one, &err);
-            one->batches++;
+            count_batch(one);
             if (!first) continue;
             first = false;
             pthread_mutex_lock(&g->lock);
@@ -83,14 +98,25 @@ static void *work(void *opaque)
 void eng_gatherers_start(EngGatherers *g)
 {
     pthread_mutex_lock(&g->lock);
+    for (int i = 0; i < g->n; i++) {
+        g->each[i].batches = 0;
+        g->each[i].first_ns = 0;
+    }
+    g->from_ns = g->to_ns = INT64_MAX;
     g->n_first = 0;
     g->running = true;
     pthread_cond_broadcast(&g->go);
     while (g->n_first < g->n) pthread_cond_wait(&g->idle, &g->lock);
     pthread_mutex_unlock(&g->lock);
+    g->from_ns = eng_now_ns();
 }
 
-EngStatus eng_gatherers_stop(EngGatherers *g, EngErr *err)
+void eng_gatherers_end(EngGatherers *g)
+{
+    g->to_ns = eng_now_ns();
+}
+
+EngStatus eng_gatherers_stop(EngGatherers *g, EngGathered *sum, EngErr *err)
 {
     EngStatus status = ENG_OK;
     pthread_mutex_lock(&g->lock);
@@ -101,15 +127,23 @@ EngStatus eng_gatherers_stop(EngGatherers *g, EngErr *err)
         status = g->each[i].status;
         if (status && err) *err = g->each[i].err;
     }
+    for (int i = 0; i < g->n && sum; i++) {
+        sum->batches[i] += g->each[i].batches;
+        if (g->each[i].batches) sum->ns[i] += g->each[i].last_ns - g->each[i].first_ns;
+    }
     pthread_mutex_unlock(&g->lock);
+    if (sum) sum->times++;
     return status;
 }
 
-int64_t eng_gatherers_rows(const EngGatherers *g)
+double eng_gathered_rate(const EngGatherers *g, const EngGathered *sum)
 {
-    int64_t batches = 0;
-    for (int i = 0; i < g->n; i++) batches += g->each[i].batches;
-    return batches * g->shape.tokens * g->shape.columns;
+    double rate = 0, rows = (double)(g->shape.tokens * g->shape.columns);
+    for (int i = 0; i < g->n; i++) {
+        if (sum->batches[i] < LEAST_BATCHES * sum->times || sum->ns[i] <= 0) return NAN;
+        rate += rows * (double)sum->batches[i] / (double)sum->ns[i];
+    }
+    return rate;
 }
 
 EngStatus eng_gatherers_prepare(EngGatherers *g, EngErr *err)
@@ -206,7 +240,8 @@ EngStatus eng_gatherers_create(EngGatherers *g, int n, const EngShape *shape, bo
     if (!status && !from_store)
         status = eng_resources_table(bench->resources, shape->row_format, shape->row_dims,
                                      shape->address.rows[0], &table, err);
-    if (!status && !from_store) eng_touch_rows(&table, g->rows, g->windows.n * shape->tokens);
+    if (!status && !from_store)
+        eng_touch_rows(&table, g->rows, g->windows.n * shape->tokens * shape->columns);
     if (!status)
         status = eng_alloc_or((void **)&g->each, (size_t)n, sizeof *g->each, "gatherers", err);
     if (status) return status;

@@ -20,6 +20,7 @@
 
 #define PHASES           3
 #define PHASE_NS         3e6 /* at least one product; more until a phase has this length */
+#define NS_PER_S         1000000000
 #define MAX_REPEATS      1000
 #define EST_FLOPS_PER_NS 30.0
 #define CHECKED_OUTPUTS  96
@@ -51,7 +52,8 @@ static const EngMetricDef g_metrics[] = {
     {"victim_alone_us", "us", -1, "wall", "one product alone"},
     {"slowdown_percent", "%", -1, "wall", "by which the former is longer"},
     {"victim_gflops", "GF/s", +1, "wall", "arithmetic of the product beside the gatherers"},
-    {"gather_gbps", "GB/s", +1, "wall", "bytes of rows that all gatherers got beside the product"},
+    {"gather_gbps", "GB/s", +1, "wall",
+     "bytes of rows that all gatherers got beside the product; none where batches outlast it"},
     {"gather_alone_gbps", "GB/s", +1, "wall", "the same without the product"},
     {"gather_slowdown_percent", "%", -1, "wall", "by which a row takes longer beside the product"},
     {"gather_rows_per_s", "rows/s", +1, "wall", "rows that all gatherers got beside the product"},
@@ -71,9 +73,10 @@ typedef struct State {
     uint8_t *x, *x_scales;
     uint16_t *out;
     int64_t repeats, runs;
+    int64_t phase_ns; /* that the products took alone the last time */
     uint64_t seed;
-    int64_t victim_ns, alone_ns, beside_ns, quiet_ns; /* sums over the sample's runs */
-    int64_t beside_rows, quiet_rows;
+    int64_t victim_ns, alone_ns; /* sums over the sample's runs */
+    EngGathered beside, quiet;
     int64_t n; /* runs of the sample */
 } State;
 
@@ -146,19 +149,13 @@ static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
     size_t batch = (size_t)(shape.tokens * shape.columns);
     size_t n = (size_t)eng_point_int(point, "gatherers");
     size_t scale = eng_row_scale_bytes(shape.row_format, shape.row_dims);
-    *need = (EngNeed){.table = !store,
-                      .row_format = shape.row_format,
-                      .row_dims = shape.row_dims,
-                      .table_value_bytes = shape.table_value_bytes,
-                      .weight_bytes = width * width,
-                      .corpus = eng_point_word(point, "corpus"),
-                      .preset = eng_point_word(point, "preset"),
-                      .max_tokens = shape.tokens,
-                      .private_bytes =
-                          batch * (size_t)eng_windows_count(shape.tokens) * sizeof(int64_t) +
+    *need = eng_shape_need(point, &shape);
+    need->table = !store;
+    need->weight_bytes = width * width;
+    need->private_bytes = batch * (size_t)eng_windows_count(shape.tokens) * sizeof(int64_t) +
                           n * batch * (shape.row_bytes + 2 * (size_t)shape.row_dims) +
                           (size_t)eng_point_int(point, "victim_tokens") * width * 4 +
-                          4 * width * width};
+                          4 * width * width;
     if (store)
         need->private_bytes +=
             n * eng_store_spec_bytes(&spec, shape.address.rows[0], shape.row_bytes, scale);
@@ -234,6 +231,7 @@ static EngStatus size_phase(State *state, EngErr *err)
     if (!status) status = products(state, 1, err);
     double one = (double)(eng_now_ns() - from + 1);
     state->repeats = (int64_t)fmin(fmax(PHASE_NS / one, 1), MAX_REPEATS);
+    state->phase_ns = state->repeats * (int64_t)one;
     return status;
 }
 
@@ -265,8 +263,8 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
 static EngStatus prepare(void *opaque, EngErr *err)
 {
     State *state = opaque;
-    state->victim_ns = state->alone_ns = state->beside_ns = state->quiet_ns = 0;
-    state->beside_rows = state->quiet_rows = state->n = 0;
+    state->victim_ns = state->alone_ns = state->n = 0;
+    state->beside = state->quiet = (EngGathered){0};
     memset(state->sums, 0, sizeof state->sums);
     if (state->on_device) return ENG_OK;
     EngStatus status = eng_gatherers_prepare(&state->gatherers, err);
@@ -279,7 +277,8 @@ static EngStatus alone(State *state, EngErr *err)
 {
     int64_t from = eng_now_ns();
     EngStatus status = products(state, state->repeats, err);
-    state->alone_ns += eng_now_ns() - from;
+    state->phase_ns = eng_now_ns() - from;
+    state->alone_ns += state->phase_ns;
     return status;
 }
 
@@ -289,15 +288,13 @@ static EngStatus beside(State *state, EngErr *err)
     const EngRangeInfo info = {
         .tokens = -1, .layer = state->shape.layer, .step = eng_nvtx_step, .bytes = -1};
     eng_gatherers_start(g);
-    int64_t rows = eng_gatherers_rows(g), from = eng_now_ns();
+    int64_t from = eng_now_ns();
     eng_nvtx_push(ENG_RANGE_LAYER, info);
     EngStatus status = products(state, state->repeats, err);
     eng_nvtx_pop();
-    int64_t ns = eng_now_ns() - from;
-    state->beside_rows += eng_gatherers_rows(g) - rows;
-    state->victim_ns += ns;
-    state->beside_ns += ns;
-    EngStatus stopped = eng_gatherers_stop(g, status ? NULL : err);
+    state->victim_ns += eng_now_ns() - from;
+    eng_gatherers_end(g);
+    EngStatus stopped = eng_gatherers_stop(g, &state->beside, status ? NULL : err);
     return status ? status : stopped;
 }
 
@@ -306,13 +303,11 @@ static EngStatus quiet(State *state, EngErr *err)
 {
     EngGatherers *g = &state->gatherers;
     if (!g->n) return ENG_OK;
-    const struct timespec time = {.tv_nsec = (long)PHASE_NS};
+    const struct timespec time = {state->phase_ns / NS_PER_S, state->phase_ns % NS_PER_S};
     eng_gatherers_start(g);
-    int64_t rows = eng_gatherers_rows(g), from = eng_now_ns();
     nanosleep(&time, NULL);
-    state->quiet_rows += eng_gatherers_rows(g) - rows;
-    state->quiet_ns += eng_now_ns() - from;
-    return eng_gatherers_stop(g, err);
+    eng_gatherers_end(g);
+    return eng_gatherers_stop(g, &state->quiet, err);
 }
 
 static EngStatus run(void *opaque, EngErr *err)
@@ -372,14 +367,19 @@ static double ratio(int64_t a, int64_t b)
 /* What events of the device told, where the host's clock tells it otherwise. */
 static void take_sums(State *state)
 {
-    const EngBesideSums *sums = state->sums;
     state->repeats = state->device.products;
-    state->alone_ns = sums[ENG_PHASE_ALONE].products_ns;
-    state->victim_ns = sums[ENG_PHASE_BESIDE].products_ns;
-    state->beside_ns = sums[ENG_PHASE_BESIDE].gathers_ns;
-    state->beside_rows = sums[ENG_PHASE_BESIDE].rows;
-    state->quiet_ns = sums[ENG_PHASE_QUIET].gathers_ns;
-    state->quiet_rows = sums[ENG_PHASE_QUIET].rows;
+    state->alone_ns = state->sums[ENG_PHASE_ALONE].products_ns;
+    state->victim_ns = state->sums[ENG_PHASE_BESIDE].products_ns;
+}
+
+/* Rows per ns of all gatherers. */
+static double rate_of(const State *state, EngBesidePhase phase)
+{
+    const EngBesideSums *sums = &state->sums[phase];
+    return state->on_device
+               ? ratio(sums->rows, sums->gathers_ns)
+               : eng_gathered_rate(&state->gatherers,
+                                   phase == ENG_PHASE_BESIDE ? &state->beside : &state->quiet);
 }
 
 static void observe(void *opaque, const EngTiming *timing, double *values)
@@ -390,8 +390,8 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     if (state->on_device) take_sums(state);
     double each = (double)(state->n * state->repeats), width = (double)p->n;
     double row_bytes = (double)state->shape.row_bytes;
-    double beside_rows = ratio(state->beside_rows, state->beside_ns); /* per ns */
-    double quiet_rows = ratio(state->quiet_rows, state->quiet_ns);
+    double beside_rows = rate_of(state, ENG_PHASE_BESIDE);
+    double quiet_rows = rate_of(state, ENG_PHASE_QUIET);
     bool any = state->on_device ? state->device.any : state->gatherers.n > 0;
     eng_cores_free(&state->cores);
     values[0] = (double)state->victim_ns / each * 1e-3;

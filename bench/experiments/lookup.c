@@ -77,17 +77,10 @@ static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
     size_t weights = (size_t)shape.n * (size_t)shape.k;
     size_t rows = (size_t)shape.tokens * (size_t)shape.columns;
     size_t activations = (size_t)shape.tokens * (size_t)(shape.k + shape.n);
-    *need = (EngNeed){.table = true,
-                      .row_format = shape.row_format,
-                      .row_dims = shape.row_dims,
-                      .table_value_bytes = shape.table_value_bytes,
-                      .weight_bytes = weights,
-                      .corpus = eng_point_word(point, "corpus"),
-                      .preset = eng_point_word(point, "preset"),
-                      .max_tokens = shape.tokens,
-                      .private_bytes =
-                          3 * activations + 4 * weights +
-                          rows * (size_t)eng_windows_count(shape.tokens) * sizeof(int64_t)};
+    *need = eng_shape_need(point, &shape);
+    need->weight_bytes = weights;
+    need->private_bytes = 3 * activations + 4 * weights +
+                          rows * (size_t)eng_windows_count(shape.tokens) * sizeof(int64_t);
     return ENG_OK;
 }
 

@@ -101,14 +101,9 @@ static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
     if (status) return status;
     size_t weights = (size_t)shape.n * (size_t)shape.k;
     size_t activations = (size_t)shape.tokens * (size_t)(shape.k + shape.n);
-    *need = (EngNeed){.table = true,
-                      .row_format = shape.row_format,
-                      .table_value_bytes = shape.table_value_bytes,
-                      .weight_bytes = weights,
-                      .corpus = eng_point_word(point, "corpus"),
-                      .preset = eng_point_word(point, "preset"),
-                      .max_tokens = shape.tokens,
-                      .private_bytes = 2 * activations + 4 * weights};
+    *need = eng_shape_need(point, &shape);
+    need->weight_bytes = weights;
+    need->private_bytes = 2 * activations + 4 * weights;
     return ENG_OK;
 }
 

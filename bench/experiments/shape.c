@@ -223,6 +223,17 @@ EngTable eng_shape_table(const EngShape *shape)
         .format = shape->row_format, .row_dims = shape->row_dims, .rows = shape->address.rows[0]};
 }
 
+EngNeed eng_shape_need(const EngPoint *point, const EngShape *shape)
+{
+    return (EngNeed){.table = true,
+                     .row_format = shape->row_format,
+                     .row_dims = shape->row_dims,
+                     .table_value_bytes = shape->table_value_bytes,
+                     .corpus = eng_point_word(point, "corpus"),
+                     .preset = eng_point_word(point, "preset"),
+                     .max_tokens = shape->tokens};
+}
+
 /* ---- kernels ---- */
 
 EngStatus eng_point_kernel(const EngPoint *point, EngOp op, const EngKernel **kernel, EngErr *err)

@@ -59,6 +59,10 @@ EngStatus eng_kernel_supports(const EngKernel *kernel, const EngProblem *problem
 /* A table of the shape without memory, for supports(). */
 EngTable eng_shape_table(const EngShape *shape);
 
+/* A need() of the shape's table and token stream; weights and private bytes are the experiment's.
+ */
+EngNeed eng_shape_need(const EngPoint *point, const EngShape *shape);
+
 /* An experiment's estimate_ns where the shape's product is what takes the time; 0 for a point
  * without a shape. */
 double eng_shape_product_ns(const EngPoint *point);

@@ -98,16 +98,9 @@ static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
     EngStatus status = eng_shape_resolve(point, &shape, err);
     if (status) return status;
     size_t weights = (size_t)shape.n * (size_t)shape.k;
-    *need = (EngNeed){.table = true,
-                      .row_format = shape.row_format,
-                      .row_dims = shape.row_dims,
-                      .table_value_bytes = shape.table_value_bytes,
-                      .weight_bytes = weights,
-                      .corpus = eng_point_word(point, "corpus"),
-                      .preset = eng_point_word(point, "preset"),
-                      .max_tokens = shape.tokens,
-                      .private_bytes =
-                          (size_t)shape.tokens * (size_t)(4 * shape.k + 6 * shape.n) + 8 * weights};
+    *need = eng_shape_need(point, &shape);
+    need->weight_bytes = weights;
+    need->private_bytes = (size_t)shape.tokens * (size_t)(4 * shape.k + 6 * shape.n) + 8 * weights;
     return ENG_OK;
 }
 

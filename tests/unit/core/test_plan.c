@@ -234,6 +234,10 @@ static void test_preset_defaults(void **state)
     assert_int_equal(eng_plan_label(plan->points[1], &label, NULL), ENG_OK);
     assert_string_equal(label.text, "preset=small variant=fast");
     eng_str_free(&label);
+    EngErr err = {0}; /* met while its block is made ready, too */
+    EngStatus status = ENG_FAIL(&err, ENG_USAGE, "out of range");
+    assert_int_equal(eng_plan_blame(plan->points[1], status, &err), ENG_USAGE);
+    assert_non_null(strstr(err.text, " preset=small variant=fast: out of range"));
     eng_plan_free(plan);
     eng_sweep_free(sweep);
 }

@@ -165,6 +165,26 @@ static void test_formats_and_outputs(void **unused)
     }
 }
 
+/* A table that holds its scales inside its rows is laid out for the rows that are asked for. */
+static void test_tables_are_laid_out(void **unused)
+{
+    (void)unused;
+    int n = 0;
+    for (int e = 0; e < eng_experiments.n; e++) {
+        EngPoint point = point_of(eng_experiments.items[e], TINY, "row_format", "fp8_packed",
+                                  "tokens", "5", NULL);
+        EngNeed need = {0};
+        EngErr err = {0};
+        if (point.experiment->need(&point, &need, &err) || !need.table) continue;
+        EngResources *resources = open_for(&point, &need);
+        if (eng_resources_layout(resources, need.row_dims, &err))
+            fail_msg("%s: %s", point.experiment->name, err.text);
+        eng_resources_destroy(resources);
+        n++;
+    }
+    assert_true(n >= 6); /* chain, gather, interference, lookup, project, step */
+}
+
 static void test_two_threads(void **unused)
 {
     (void)unused;
@@ -350,6 +370,7 @@ int main(void)
         cmocka_unit_test(test_all_variants),
         cmocka_unit_test(test_formats_and_outputs),
         cmocka_unit_test(test_two_threads),
+        cmocka_unit_test(test_tables_are_laid_out),
         cmocka_unit_test(test_chain_variants),
         cmocka_unit_test(test_saturation_is_the_histograms),
         cmocka_unit_test(test_known_alignment),

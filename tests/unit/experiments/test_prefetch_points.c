@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "bench/experiments/table_files.h"
+#include "base/clock.h"
+#include "bench/experiments/gatherers.h"
 #include "bench/experiments/shape.h"
+#include "bench/experiments/table_files.h"
 
 #define STEPS 24
 
@@ -239,10 +241,81 @@ static void test_gatherers(void **unused)
                 point_of(&eng_experiment_interference, SMALL, "source", sources[s], "gatherers",
                          counts[n], "victim_width", "64", "tokens", "5", NULL);
             sample(&point, 2, values);
-            if (!n) assert_true(value_of(&point, values, "gather_rows_per_s") == 0);
             assert_true(value_of(&point, values, "victim_us") > 0);
-            assert_int_equal(isfinite(value_of(&point, values, "gather_alone_gbps")), n > 0);
+            if (n) continue; /* how much they get is the machine's; here, nothing */
+            assert_true(value_of(&point, values, "gather_rows_per_s") == 0);
+            assert_true(isnan(value_of(&point, values, "gather_alone_gbps")));
         }
+}
+
+/* The gatherers alone have as long as the products took alone: here longer than a phase must be. */
+static void test_quiet_phase(void **unused)
+{
+    (void)unused;
+    void *state;
+    EngErr err = {0};
+    double values[ENG_MAX_METRICS];
+    const EngExperiment *e = &eng_experiment_interference;
+    EngPoint point = point_of(e, SMALL, "victim_width", "2048", "victim_tokens", "1024", NULL);
+    EngResources *resources = resources_for(&point);
+    EngBench bench = {.resources = resources, .seed = 3};
+    EngTiming timing = {.inner = 1};
+    if (e->setup(&bench, &point, &state, &err)) fail_msg("%s", err.text);
+    if (e->prepare(state, &err)) fail_msg("%s", err.text);
+    int64_t from = eng_now_ns();
+    if (e->run(state, &err)) fail_msg("%s", err.text); /* in order: alone, beside, quiet */
+    double us = (double)(eng_now_ns() - from) * 1e-3;
+    e->observe(state, &timing, values);
+    double products = value_of(&point, values, "products");
+    assert_true(us > products * (2 * value_of(&point, values, "victim_alone_us") +
+                                 value_of(&point, values, "victim_us")));
+    e->teardown(state);
+    eng_resources_destroy(resources);
+}
+
+/* One time that counts, in which each gatherer ends at least so many batches after its first. */
+static void count_time(EngGatherers *g, EngGathered *sum, int64_t batches)
+{
+    EngErr err = {0};
+    eng_gatherers_start(g);
+    for (int i = 0; i < g->n && batches; i++)
+        while (g->each[i].batches < batches) usleep(50);
+    eng_gatherers_end(g);
+    if (eng_gatherers_stop(g, sum, &err)) fail_msg("%s", err.text);
+}
+
+/* Time counts between ends of batches: a time without whole batches says nothing, not zero. */
+static void test_gathered_rate(void **unused)
+{
+    (void)unused;
+    EngErr err = {0};
+    EngShape shape;
+    EngCores cores;
+    EngGatherers g = {0};
+    EngGathered none = {0}, some = {0};
+    EngPoint point = point_of(&eng_experiment_interference, SMALL, "tokens", "5", NULL);
+    EngResources *resources = resources_for(&point);
+    EngBench bench = {.resources = resources, .seed = 3};
+    if (eng_shape_resolve(&point, &shape, &err)) fail_msg("%s", err.text);
+    if (eng_cores_read("any", 1, &cores, &err)) fail_msg("%s", err.text);
+    if (eng_gatherers_create(&g, 2, &shape, false, &cores, &bench, &point, &err))
+        fail_msg("%s", err.text);
+    count_time(&g, &none, 0);
+    none.batches[0] = 1; /* whatever the machine did meanwhile */
+    assert_true(isnan(eng_gathered_rate(&g, &none)));
+    count_time(&g, &some, 8);
+    count_time(&g, &some, 8);
+    double rate = 0, rows = (double)(shape.tokens * shape.columns);
+    for (int i = 0; i < 2; i++) {
+        assert_true(some.batches[i] >= 16 && some.ns[i] > 0);
+        rate += rows * (double)some.batches[i] / (double)some.ns[i];
+    }
+    assert_true(fabs(eng_gathered_rate(&g, &some) / rate - 1) < 1e-12);
+    some.times = 9; /* 16 batches in 9 times */
+    some.batches[1] = 16;
+    assert_true(isnan(eng_gathered_rate(&g, &some)));
+    eng_gatherers_destroy(&g);
+    eng_resources_destroy(resources);
 }
 
 int main(void)
@@ -253,7 +326,8 @@ int main(void)
         cmocka_unit_test(test_truncated_table), cmocka_unit_test(test_hidden_and_exposed),
         cmocka_unit_test(test_phases),          cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_speculation),     cmocka_unit_test(test_kept_in_part),
-        cmocka_unit_test(test_gatherers),
+        cmocka_unit_test(test_gatherers),       cmocka_unit_test(test_quiet_phase),
+        cmocka_unit_test(test_gathered_rate),
     };
     return cmocka_run_group_tests(tests, make_tables, remove_tables);
 }

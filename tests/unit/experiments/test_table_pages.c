@@ -81,6 +81,28 @@ static double huge_share(const char *pages)
     return share;
 }
 
+static EngNeed need_of(const char *rows, const char *dims)
+{
+    EngNeed need;
+    EngErr err = {0};
+    const EngExperiment *gather = &eng_experiment_gather;
+    EngPoint point =
+        point_of(gather, "preset", "tiny", "orders", "2-2", "heads", "1", "rows", rows, "row_dims",
+                 dims, "row_format", "bf16", "corpus", "synthetic", "pages", "4k", NULL);
+    if (gather->need(&point, &need, &err)) fail_msg("%s", err.text);
+    return need;
+}
+
+/* Copies are shared by points of one table, not by tables of as many bytes. */
+static void test_who_shares_a_copy(void **unused)
+{
+    (void)unused;
+    EngNeed one = need_of("101", "103"), same = need_of("101", "103"),
+            other = need_of("103", "101");
+    assert_true(one.shared_bytes == other.shared_bytes && one.shared_id != other.shared_id);
+    assert_true(one.shared_id == same.shared_id);
+}
+
 static void test_gather(void **unused)
 {
     (void)unused;
@@ -95,6 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_who_shares_a_copy),
         cmocka_unit_test(test_gather),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
