@@ -187,10 +187,12 @@ EngStatus eng_backbone_size(const EngBackboneConfig *config, EngBackboneSize *si
     for (int what = 0; what < ENG_W_COUNT; what++) {
         int64_t in, n = eng_weight_elements(config, (EngWeight)what, &in);
         bool expert = what == ENG_W_EXPERT_UP || what == ENG_W_EXPERT_DOWN;
-        int64_t layers = config->layers;
+        int64_t layers = what == ENG_W_FINAL_NORM ? 1 : config->layers;
         fits &= add_bytes(&size->bytes, n, eng_weight_copies(config, (EngWeight)what),
                           eng_dtype_bytes(eng_weight_dtype(config, (EngWeight)what), 1));
-        if (what < ENG_W_ATTN_NORM || what >= ENG_W_PATCHES || what == ENG_W_ROUTER_BIAS) continue;
+        if (what == ENG_W_EMBED || what == ENG_W_HEAD || what >= ENG_W_PATCHES ||
+            what == ENG_W_ROUTER_BIAS) /* a rule sets it, not the gradient */
+            continue;
         if (n > INT64_MAX >> 26) fits = false; /* times layers and experts it would overflow */
         if (!fits) break;
         if (expert) size->expert += n;

@@ -207,7 +207,6 @@ typedef enum EngTrainValue {
     ENG_TV_STREAMS = 0, /* [T, n d] at entry of layer `layer`, before Engram; layer = layers: out */
     ENG_TV_SCORE,       /* [T, n] of the Engram module at `layer`: dot before the root */
     ENG_TV_GATE,        /* [T, n] */
-    ENG_TV_VALUE,       /* [T, d] what the gate scales */
     ENG_TV_AFFINITY,    /* [T, experts] of the router */
     ENG_TV_FINAL,       /* [T, d] collapsed and normalised, what the head reads */
     ENG_TV_COUNT

@@ -29,6 +29,12 @@ static void test_rungs_have_the_ladders_sizes(void **state)
         assert_true(fabs((double)account.active / want[i].active - 1) < 0.005);
         assert_true(fabs((double)account.total / want[i].total - 1) < 0.005);
         assert_int_equal(account.expert, want[i].expert);
+        EngBackboneSize size; /* counted by the backbone that runs the same model */
+        EngBackboneConfig model = config.model;
+        model.max_tokens = model.max_len = 64, model.max_seqs = 1;
+        if (eng_backbone_size(&model, &size, &err)) fail_msg("%s", err.text);
+        assert_int_equal(size.total, account.total);
+        assert_int_equal(size.active, account.active);
         assert_int_equal(account.total - account.active,
                          account.expert * (config.model.experts - config.model.top_k));
     }
