@@ -97,26 +97,44 @@ static EngStatus plan_stage(const EngTier *tier, const EngRowLayout *layout, dou
     }
     stage->time = stage->requests / most;
     if (eng_tier_has(tier, ENG_TIER_OUTSTANDING)) {
-        /* No more are ever under way than the gather has. */
-        double under_way = fmin(tier->fields[ENG_TIER_OUTSTANDING].value, fmax(stage->requests, 1));
-        /* Nor are more sent than the device is fastest with. */
+        double under_way = tier->fields[ENG_TIER_OUTSTANDING].value;
+        /* No more are sent than the device is fastest with. */
         if (eng_tier_has(tier, ENG_TIER_KNEE_OUTSTANDING))
             under_way = fmin(under_way, tier->fields[ENG_TIER_KNEE_OUTSTANDING].value);
-        stage->terms[ENG_GATHER_OUTSTANDING] = stage->requests * *latency / under_way;
-        stage->hard = !eng_tier_has(tier, ENG_TIER_KNEE_EXPONENT);
-        double exponent = stage->hard ? INFINITY : tier->fields[ENG_TIER_KNEE_EXPONENT].value;
-        stage->time = stage->requests / eng_knee_rate(under_way, *latency, most, exponent);
+        /* Those sent at once share the one latency that is counted apart. */
+        double behind = fmax(0, stage->requests - under_way);
+        bool knee = eng_tier_has(tier, ENG_TIER_KNEE_EXPONENT);
+        double exponent = knee ? tier->fields[ENG_TIER_KNEE_EXPONENT].value : INFINITY;
+        stage->terms[ENG_GATHER_OUTSTANDING] = behind * *latency / under_way;
+        stage->hard = behind > 0 && !knee;
+        if (behind > 0)
+            stage->time = stage->requests / eng_knee_rate(under_way * stage->requests / behind,
+                                                          *latency, most, exponent);
     }
     for (int t = 1; t < ENG_GATHER_COUNT; t++)
         if (stage->terms[t] > stage->terms[stage->binding]) stage->binding = (EngGatherTerm)t;
     return ENG_OK;
 }
 
+void eng_gather_sum(EngGather *g)
+{
+    double path = 0, apart = 0;
+    g->slowest = 0;
+    for (int i = 0; i < g->n_path; i++) {
+        if (g->stages[i].rows > 0) path += g->stages[i].terms[ENG_GATHER_LATENCY];
+        if (g->stages[i].time > g->stages[g->slowest].time) g->slowest = i;
+    }
+    path += g->stages[g->slowest].time;
+    if (g->n_stages > g->n_path && g->stages[g->n_path].rows > 0)
+        apart = g->stages[g->n_path].time + g->stages[g->n_path].terms[ENG_GATHER_LATENCY];
+    if (apart > path) g->slowest = g->n_path;
+    g->time = fmax(path, apart) > 0 ? g->issue + fmax(path, apart) : 0;
+}
+
 EngStatus eng_gather_plan_rows(const EngTier *const *tiers, int n_tiers, const EngRowLayout *layout,
                                const double *rows, double issue, EngGather *gather, EngErr *err)
 {
     *gather = (EngGather){.n_stages = n_tiers, .n_path = n_tiers, .issue = issue};
-    double most = 0;
     if (n_tiers < 1 || n_tiers > ENG_MAX_STAGES)
         return ENG_FAIL(err, ENG_USAGE, "gather: %d tiers, 1 to %d are possible", n_tiers,
                         ENG_MAX_STAGES);
@@ -138,13 +156,8 @@ EngStatus eng_gather_plan_rows(const EngTier *const *tiers, int n_tiers, const E
         EngStatus status = plan_stage(on_path ? tiers[i] : layout->scales,
                                       bare ? &values : &carried, rows[i], &gather->stages[i], err);
         if (status) return status;
-        most = fmax(most, rows[i]);
-        if (gather->stages[i].time > gather->stages[gather->slowest].time) gather->slowest = i;
     }
-    if (most == 0) return ENG_OK;
-    gather->time = issue + gather->stages[gather->slowest].time;
-    for (int i = 0; i < gather->n_path; i++)
-        if (rows[i] > 0) gather->time += gather->stages[i].terms[ENG_GATHER_LATENCY];
+    eng_gather_sum(gather);
     return ENG_OK;
 }
 

@@ -1,9 +1,10 @@
 /* Time to gather rows from a tier, or through several in a row (a host's memory and the link to
- * it): T = issue + max over tiers of (requests / X) + sum of latencies, where X is the rate of a
- * tier: its bandwidth over the bytes of a request, its request rate, and, with N requests under
- * way, N / L, joined by the tier's soft knee. Rows are what a batch reads after deduplication and
- * caches; how many requests a row is follows from the layout and the tier's granule, not from a
- * mean.
+ * it): T = issue + max over tiers of t + sum of latencies L. A tier takes t = R / X for R requests,
+ * where X is its bandwidth over the bytes of a request or its request rate; where N requests may be
+ * under way, the first N are sent at once and wait for the L of the sum only, and those behind them
+ * for (R - N) L / N more, joined with R / X by the tier's soft knee (knee.h): ((R - N) L / N)^s +
+ * (R / X)^s = t^s. Rows are what a batch reads after deduplication and caches; how many requests a
+ * row is follows from the layout and the tier's granule, not from a mean.
  */
 #ifndef ENG_SIM_PLANNER_GATHER_H
 #define ENG_SIM_PLANNER_GATHER_H
@@ -20,7 +21,7 @@
 typedef enum EngGatherTerm {
     ENG_GATHER_BANDWIDTH = 0,
     ENG_GATHER_REQUEST_RATE,
-    ENG_GATHER_OUTSTANDING, /* requests under way over the latency */
+    ENG_GATHER_OUTSTANDING, /* of requests that wait until one before them is answered */
     ENG_GATHER_LATENCY,
     ENG_GATHER_COUNT
 } EngGatherTerm;
@@ -54,7 +55,9 @@ typedef struct EngStage {
 } EngStage;
 
 typedef struct EngGather {
-    int n_stages, n_path; /* n_path: without one of scales that lie elsewhere, read meanwhile */
+    /* n_path: without one of scales that lie elsewhere, read meanwhile: with its own latency it may
+     * take longer than the path, and is the slowest then. */
+    int n_stages, n_path;
     EngStage stages[ENG_MAX_STAGES];
     int slowest;
     double issue, time; /* s */
@@ -69,6 +72,9 @@ EngStatus eng_gather_plan(const EngTier *const *tiers, int n_tiers, const EngRow
  * of scales off the path. */
 EngStatus eng_gather_plan_rows(const EngTier *const *tiers, int n_tiers, const EngRowLayout *layout,
                                const double *rows, double issue, EngGather *gather, EngErr *err);
+
+/* Slowest stage and time of what the stages take. */
+void eng_gather_sum(EngGather *gather);
 
 /* B/s that a tier gives; of a specification, the share of it that efficiency says. ENG_UNSUPPORTED.
  */

@@ -77,15 +77,6 @@ static double rows_through(const EngStepInput *in, const EngStepPlan *plan, int 
     return rows * eng_step_stage_share(plan, stage);
 }
 
-static void speed_up(EngGather *g, int stage, double faster)
-{
-    double before = g->stages[g->slowest].time;
-    g->stages[stage].time /= faster;
-    for (int i = 0; i < g->n_stages; i++)
-        if (g->stages[i].time > g->stages[g->slowest].time) g->slowest = i;
-    if (g->time > 0) g->time += g->stages[g->slowest].time - before;
-}
-
 static EngStatus gather(const EngStepInput *in, const EngStepPlan *plan, Crowded *c, EngGather *out,
                         EngErr *err)
 {
@@ -105,7 +96,10 @@ static EngStatus gather(const EngStepInput *in, const EngStepPlan *plan, Crowded
         out->stages[i].tier = i < in->n_path ? in->path[i] : in->scales;
         out->stages[i].crowd = fmax(1, c->crowd[i]);
     }
-    if (!status && c->faster > 0) speed_up(out, c->fast, c->faster);
+    if (!status && c->faster > 0) {
+        out->stages[c->fast].time /= c->faster;
+        eng_gather_sum(out);
+    }
     return status;
 }
 
