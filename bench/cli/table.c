@@ -51,12 +51,17 @@ void eng_table_text(EngTextTable *table, const char *text)
 
 void eng_table_printf(EngTextTable *table, const char *fmt, ...)
 {
-    char text[256];
-    va_list ap;
+    va_list ap, again;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    va_copy(again, ap);
+    size_t size = (size_t)vsnprintf(NULL, 0, fmt, ap) + 1;
+    char *text = eng_alloc(size);
+    table->failed |= !text;
+    if (text) vsnprintf(text, size, fmt, again);
+    if (text) eng_table_text(table, text);
+    eng_free(text);
+    va_end(again);
     va_end(ap);
-    eng_table_text(table, text);
 }
 
 void eng_table_number(EngTextTable *table, double value)
@@ -263,6 +268,15 @@ static const EngAxisDef *find_axis(const EngExperiment *experiment, const char *
     return NULL;
 }
 
+/* A text that did not fit says so, and ends between two characters. */
+static void mark_cut(char *out, size_t size)
+{
+    static const char mark[] = "...";
+    size_t at = size - sizeof mark;
+    while (at && ((unsigned char)out[at] & 0xc0) == 0x80) at--;
+    memcpy(out + at, mark, sizeof mark);
+}
+
 void eng_axes_text(const EngExperimentList *list, const char *experiment, const char *axes_json,
                    char *out, size_t size)
 {
@@ -275,20 +289,20 @@ void eng_axes_text(const EngExperimentList *list, const char *experiment, const 
         eng_experiment_find(&eng_train_experiments, experiment, &e, NULL);
     json_object_foreach(axes, name, value)
     {
-        char text[96];
+        char number[32];
+        const char *text = json_is_string(value) ? json_string_value(value) : number;
         const EngAxisDef *axis = find_axis(e, name);
         if (!strcmp(name, "variant")) continue;
-        if (json_is_string(value))
-            snprintf(text, sizeof text, "%s", json_string_value(value));
-        else if (json_is_integer(value))
-            snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
-        else
-            snprintf(text, sizeof text, "%g", json_number_value(value));
+        if (json_is_integer(value))
+            snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
+        else if (!json_is_string(value))
+            snprintf(number, sizeof number, "%g", json_number_value(value));
         if ((axis && !strcmp(axis->def, text)) || used >= size) continue;
         int n = snprintf(out + used, size - used, "%s%s=%s", used ? " " : "", name, text);
         used += n > 0 ? (size_t)n : 0;
     }
     json_decref(axes);
+    if (used >= size) mark_cut(out, size);
 }
 
 void eng_variant_text(const char *axes_json, char *out, size_t size)
@@ -329,7 +343,7 @@ void eng_stops_print(const EngRunStatus *run)
 void eng_point_text(const EngExperimentList *list, const char *experiment, const char *axes_json,
                     char *out, size_t size)
 {
-    char variant[64], axes[256];
+    char variant[ENG_VARIANT_BYTES], axes[256];
     eng_variant_text(axes_json, variant, sizeof variant);
     eng_axes_text(list, experiment, axes_json, axes, sizeof axes);
     snprintf(out, size, "%s%s%s%s%s", experiment, *variant ? " " : "", variant, *axes ? " " : "",

@@ -36,7 +36,7 @@ void eng_text_print(FILE *out, const char *text, size_t at, size_t indent);
 void eng_stops_print(const EngRunStatus *run);
 
 /* "tokens=4 corpus=code": the axes of a JSON object that are not at their default, without the
- * variant. */
+ * variant. What finds no room in `size` (8 or more) ends with "...". */
 void eng_axes_text(const EngExperimentList *list, const char *experiment, const char *axes_json,
                    char *out, size_t size);
 /* One axis of a JSON object of axes; false when it is not there or of another type. */

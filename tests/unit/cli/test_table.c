@@ -123,11 +123,42 @@ static void test_last_column(void **state)
     }
 }
 
+/* Texts of users are whole in a cell, and where there is no room cut between characters. */
+static void test_long_texts(void **state)
+{
+    static const EngTableColumn column = {"file", false};
+    static const EngExperimentList none = {NULL, 0};
+    char name[601] = "", axes[700], text[64], whole[700], *printed = NULL;
+    EngTextTable *table;
+    EngErr err;
+    size_t size;
+    (void)state;
+    for (int i = 0; i < 300; i++) strcat(name, "é");
+    FILE *out = open_memstream(&printed, &size);
+    assert_int_equal(eng_table_create(&table, &column, 1, &err), ENG_OK);
+    eng_table_printf(table, "%s", name);
+    assert_int_equal(eng_table_print(table, out, &err), ENG_OK);
+    eng_table_free(table);
+    fclose(out);
+    assert_non_null(strstr(printed, name));
+    free(printed);
+    snprintf(axes, sizeof axes, "{\"file\": \"%s\", \"n\": 3, \"variant\": \"v\"}", name);
+    eng_axes_text(&none, "engine", axes, whole, sizeof whole);
+    assert_true(!strncmp(whole, "file=é", 7) && strstr(whole, name) && strstr(whole, "é n=3"));
+    for (size_t room = 60; room <= sizeof text; room++) {
+        eng_axes_text(&none, "engine", axes, text, room);
+        size_t n = strlen(text);
+        assert_true(n < room && n >= room - 2 && !strcmp(text + n - 3, "..."));
+        assert_true(!strncmp(text, whole, n - 3) && (n - 3 - 5) % 2 == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_last_column),
+        cmocka_unit_test(test_long_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
