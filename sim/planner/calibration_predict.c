@@ -8,7 +8,7 @@
 
 #include "sim/planner/knee.h"
 
-#define LINES_PER_ROW 5
+#define LINES_PER_ROW 5 /* 256 values and 8 scales, split or packed */
 #define ROW_BYTES     264
 #define LAYERS        2
 
@@ -95,13 +95,15 @@ static bool predict_ladder(const EngCalibration *c, const EngRecordedValue *v, E
 static bool predict_gather(const EngCalibration *c, const EngRecording *recording,
                            const EngRecordedValue *v, EngPrediction *p)
 {
-    char pages[32];
+    char pages[32], format[32];
     const EngRecordedValue *distinct =
         eng_recording_find(recording, v->experiment, v->axes, "distinct_bytes");
     eng_recorded_axis(v->axes, "pages", pages);
     const EngMeasuredCurve *lines =
         find_curve(c->lines, c->n_lines, pages, (int)eng_recorded_number(v->axes, "threads"));
-    if (strcmp(v->metric, "cpu_us") || !lines || !distinct) return false;
+    eng_recorded_axis(v->axes, "row_format", format);
+    bool known = !strcmp(format, "fp8") || !strcmp(format, "fp8_packed");
+    if (strcmp(v->metric, "cpu_us") || !known || !lines || !distinct) return false;
     const EngMeasuredCurve *latency = find_curve(c->latency, c->n_latency, pages, 1);
     double rate = curve_at(lines, eng_recorded_number(v->axes, "rows"), &p->extrapolated);
     double time = distinct->median / ROW_BYTES * LINES_PER_ROW / rate;

@@ -251,11 +251,61 @@ static void test_partial(void **state)
 
 static EngRecordedValue value_of(const char *experiment, const char *axes, const char *metric)
 {
-    EngRecordedValue v = {.median = 1};
+    EngRecordedValue v = {.median = 1, .n = 1};
     snprintf(v.experiment, sizeof v.experiment, "%s", experiment);
     snprintf(v.axes, sizeof v.axes, "%s", axes);
     snprintf(v.metric, sizeof v.metric, "%s", metric);
     return v;
+}
+
+/* The rate at which memory comes: on large pages, by the most threads, in whatever order; of small
+ * pages where there are no others, and nothing of an occasion that did not measure it. */
+static void test_populate(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *axes;
+        double gbps, best; /* best: of those up to this one */
+    } added[] = {{"pages=4k threads=2", 3, 3e9},
+                 {"pages=2m threads=1", 9, 9e9},
+                 {"pages=2m threads=4", 0.5, 0.5e9},
+                 {"pages=2m threads=2", 20, 0.5e9},
+                 {"pages=4k threads=8", 40, 0.5e9}};
+    EngErr err = {0};
+    EngRecording some = {.name = "some", .date = "2026-11-30 00:00", .machine = "m"};
+    EngMachineFacts facts = {.memory_bytes = 0x1p34};
+    EngCalibration c;
+    const EngTier *dram;
+    for (int i = 0; i < g_recordings[0].n; i++)
+        assert_int_equal(eng_recording_add(&some, &g_recordings[0].values[i], &err), ENG_OK);
+    for (int i = -1; i < (int)(sizeof added / sizeof *added); i++) {
+        EngMachineModel machine;
+        EngStr text = {0};
+        if (i >= 0) {
+            EngRecordedValue v = value_of("populate", added[i].axes, "wall_gbps");
+            snprintf(v.key, sizeof v.key, "key%d", i);
+            v.median = added[i].gbps;
+            assert_int_equal(eng_recording_add(&some, &v, &err), ENG_OK);
+        }
+        assert_int_equal(eng_calibration_fit(&some, NULL, &c, &err), ENG_OK);
+        assert_int_equal(eng_calibration_machine(&c, &facts, &text, &err), ENG_OK);
+        assert_int_equal(eng_machine_parse("m", text.text, &machine, &err), ENG_OK);
+        assert_int_equal(eng_machine_tier(&machine, "dram", &dram, &err), ENG_OK);
+        const EngQuantity *rate = &dram->fields[ENG_TIER_POPULATE_RATE];
+        assert_int_equal(rate->origin, i < 0 ? ENG_UNKNOWN : ENG_MEASURED);
+        if (i >= 0) assert_true(fabs(rate->value - added[i].best) < 1);
+        assert_false(eng_tier_has(dram, ENG_TIER_PIN_RATE)); /* which is more than mlock */
+        eng_str_free(&text);
+    }
+    assert_string_equal(dram->fields[ENG_TIER_POPULATE_RATE].source, "populate key2");
+    EngRecording read;
+    EngStr text = {0};
+    assert_int_equal(eng_recording_print(&some, &text, &err), ENG_OK);
+    assert_int_equal(eng_recording_parse("r.csv", text.text, &read, &err), ENG_OK);
+    assert_int_equal(read.n, some.n);
+    eng_recording_free(&read);
+    eng_str_free(&text);
+    eng_recording_free(&some);
 }
 
 /* Beyond what was calibrated a prediction says so: working sets, chains, tables and depths. */
@@ -264,20 +314,23 @@ static void test_outside(void **state)
     (void)state;
     static const struct {
         const char *experiment, *axes, *metric;
-        bool outside;
+        enum { INSIDE, OUTSIDE, REFUSED } is; /* rows of other sizes have no prediction */
     } asked[] = {
         {"ladder", "bytes=8589934592 access=chains chains=1 line=64 pages=2m threads=1",
-         "ns_per_load", true},
+         "ns_per_load", OUTSIDE},
         {"ladder", "bytes=1073741824 access=chains chains=1 line=64 pages=2m threads=1",
-         "ns_per_load", false},
+         "ns_per_load", INSIDE},
         {"ladder", "bytes=268435456 access=chains chains=128 line=64 pages=2m threads=1",
-         "ns_per_load", true},
+         "ns_per_load", OUTSIDE},
         {"ladder", "bytes=268435456 access=chains chains=64 line=64 pages=2m threads=1",
-         "ns_per_load", false},
-        {"gather", "rows=262144 pages=4k threads=1", "cpu_us", true},
-        {"gather", "rows=131072 pages=4k threads=1", "cpu_us", false},
-        {"tier", "store=uring io=direct depth=65 tokens=16", "wall_us", true},
-        {"tier", "store=uring io=direct depth=64 tokens=16", "wall_us", false},
+         "ns_per_load", INSIDE},
+        {"gather", "rows=262144 row_format=fp8 pages=4k threads=1", "cpu_us", OUTSIDE},
+        {"gather", "rows=131072 row_format=fp8_packed pages=4k threads=1", "cpu_us", INSIDE},
+        {"gather", "rows=131072 row_format=bf16 pages=4k threads=1", "cpu_us", REFUSED},
+        {"gather", "rows=131072 row_format=int4 pages=4k threads=1", "cpu_us", REFUSED},
+        {"gather", "rows=131072 row_format=fp8_pad288 pages=4k threads=1", "cpu_us", REFUSED},
+        {"tier", "store=uring io=direct depth=65 tokens=16", "wall_us", OUTSIDE},
+        {"tier", "store=uring io=direct depth=64 tokens=16", "wall_us", INSIDE},
     };
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         EngErr err = {0};
@@ -288,9 +341,10 @@ static void test_outside(void **state)
         EngRecordedValue distinct = value_of(asked[i].experiment, asked[i].axes, "distinct_bytes");
         assert_int_equal(eng_recording_add(&of, &rows, &err), ENG_OK);
         assert_int_equal(eng_recording_add(&of, &distinct, &err), ENG_OK);
-        if (!eng_calibration_predict(&g_calibration, &of, &v, &p)) fail_msg("%s", asked[i].axes);
-        if (p.extrapolated != asked[i].outside) fail_msg("%s", asked[i].axes);
-        assert_true(strlen(p.basis) > 8);
+        bool said = eng_calibration_predict(&g_calibration, &of, &v, &p);
+        if (said != (asked[i].is != REFUSED) || p.extrapolated != (asked[i].is == OUTSIDE))
+            fail_msg("%s", asked[i].axes);
+        assert_true(!said || strlen(p.basis) > 8);
         eng_recording_free(&of);
     }
 }
@@ -365,8 +419,8 @@ int main(void)
         cmocka_unit_test(test_gates),        cmocka_unit_test(test_file_steps),
         cmocka_unit_test(test_gates_notice), cmocka_unit_test(test_counts_agree),
         cmocka_unit_test(test_machine_file), cmocka_unit_test(test_partial),
-        cmocka_unit_test(test_outside),      cmocka_unit_test(test_text),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_populate),     cmocka_unit_test(test_outside),
+        cmocka_unit_test(test_text),         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
