@@ -55,13 +55,24 @@ static int64_t pass_tokens(const EngStep *step, int64_t pass)
     return left < chunk ? left : chunk;
 }
 
+/* What lies before a pass of a prompt: of a window that starts a text, its own tokens, and dead
+ * ones before them. */
+static const int32_t *tokens_before(EngStep *step, int64_t at)
+{
+    const EngWindows *w = &step->windows;
+    int64_t reach = step->address.max_order - 1;
+    const int32_t *text = w->stream + w->at[step->window];
+    if (w->history || at >= reach) return text + at - reach;
+    for (int64_t i = 0; i < reach; i++)
+        step->history[i] = at - reach + i < 0 ? ENG_TOKEN_DEAD : text[at - reach + i];
+    return step->history;
+}
+
 static EngHashArgs hash_args(EngStep *step, int64_t pass)
 {
     int64_t n = pass_tokens(step, pass), at = pass * step->spec.chunk;
     int64_t *rows = step->rows[pass & 1];
     const EngWindows *w = &step->windows;
-    int reach = step->address.max_order - 1;
-    const int32_t *tokens = w->stream + w->at[step->window] + at;
     if (step->spec.decode)
         return (EngHashArgs){.tokens = step->tokens,
                              .n_tokens = n,
@@ -70,11 +81,11 @@ static EngHashArgs hash_args(EngStep *step, int64_t pass)
                              .n_seqs = n / step->spec.verified,
                              .history = step->history,
                              .rows = rows};
-    return (EngHashArgs){.tokens = tokens,
+    return (EngHashArgs){.tokens = w->stream + w->at[step->window] + at,
                          .n_tokens = n,
                          .n_live = n,
                          .n_seqs = 1,
-                         .history = w->history || at >= reach ? tokens - reach : NULL,
+                         .history = tokens_before(step, at),
                          .rows = rows};
 }
 

@@ -128,7 +128,7 @@ typedef struct EngStep {
     uint16_t *gathered; /* [chunk, k] */
     int32_t *ids;       /* [passes, chunk] of the backbone's vocabulary */
     int32_t *tokens;    /* decode: [chunk], of the pass to be hashed */
-    int32_t *history;   /* decode: [sequences, reach] before them */
+    int32_t *history;   /* decode: [sequences, reach] before them; else [reach], of a pass */
     int64_t *starts;    /* decode: [sequences + 1] */
     EngStepTickets tickets[2]; /* of a pass and of the next */
     int64_t known_ns[2];       /* when their ids were known */

@@ -219,7 +219,7 @@ static EngStatus allocate(EngStep *step, EngErr *err)
         {(void **)&step->ids, spec->verified > 1 ? 2 * chunk : (size_t)shape->tokens,
          sizeof(int32_t)},
         {(void **)&step->tokens, decoded, sizeof(int32_t)},
-        {(void **)&step->history, decoded, reach * sizeof(int32_t)},
+        {(void **)&step->history, spec->decode ? chunk : 1, reach * sizeof(int32_t)},
         {(void **)&step->starts, spec->decode ? chunk + 1 : 0, sizeof(int64_t)},
     };
     EngStatus status = ENG_OK;

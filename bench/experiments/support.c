@@ -18,6 +18,9 @@ static EngStatus open_at(EngRunner *runner, EngTableAt table_at, const EngKernel
                          const EngProblem *problem, EngErr *err)
 {
     memset(runner, 0, sizeof *runner);
+    if (!kernel)
+        return ENG_FAIL(err, ENG_UNSUPPORTED, "%s: this build lacks the kernel that it takes",
+                        eng_op_name(problem->op));
     EngStatus status = eng_kernel_supports(kernel, problem, err);
     if (status) return status;
     runner->problem = *problem;

@@ -19,7 +19,8 @@ typedef struct EngRunner {
     int64_t bytes; /* moved by one run, for traces */
 } EngRunner;
 
-/* supports(), then create(). ENG_UNSUPPORTED with the kernel's reason. */
+/* supports(), then create(). ENG_UNSUPPORTED with the kernel's reason; also for NULL, a kernel that
+ * was not found. */
 EngStatus eng_runner_open(EngRunner *runner, const EngKernel *kernel, const EngProblem *problem,
                           EngErr *err);
 /* The same with the table where the point's axis `table_at` has it; point may be NULL. */

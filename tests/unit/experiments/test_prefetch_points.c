@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "bench/experiments/fetched_step.h"
 #include "bench/experiments/gatherers.h"
 #include "bench/experiments/shape.h"
 #include "bench/experiments/table_files.h"
+#include "kernels/ref/hash.h"
 
 #define STEPS 24
 
@@ -230,6 +232,50 @@ static void test_kept_in_part(void **unused)
     }
 }
 
+/* A prompt that starts a text: its passes, shorter than n-grams reach, give the rows of the whole.
+ */
+static void test_passes_from_a_start(void **unused)
+{
+    (void)unused;
+    enum { TOKENS = 5 };
+    EngErr err = {0};
+    static EngStep step; /* may not move */
+    EngPoint point =
+        point_of(&eng_experiment_prefetch, SMALL, "orders", "2-4", "tokens", "5", "modules", "2",
+                 "phase", "prefill", "chunk", "1", "window", "paced:1", NULL);
+    EngResources *resources = resources_for(&point);
+    EngBench bench = {.resources = resources, .seed = 3};
+    if (eng_step_create(&step, &bench, &point, &err)) fail_msg("%s", err.text);
+    int64_t each = step.address.n_layers * step.address.n_columns;
+    int64_t *whole = calloc((size_t)(TOKENS * each), sizeof *whole);
+    EngHashArgs args = {.tokens = step.windows.stream + step.windows.at[step.window],
+                        .n_tokens = TOKENS,
+                        .n_live = TOKENS,
+                        .n_seqs = 1,
+                        .rows = whole};
+    step.windows.history = false;
+    eng_ref_hash(&step.address, &args);
+    for (int64_t pass = 0; pass < TOKENS; pass++) {
+        if (eng_step_hash(&step, pass, &err)) fail_msg("%s", err.text);
+        assert_memory_equal(step.rows[pass & 1], whole + pass * each, (size_t)each * sizeof *whole);
+    }
+    free(whole);
+    eng_step_destroy(&step);
+    eng_resources_destroy(resources);
+}
+
+/* A kernel that a build lacks is refused where it would be opened. */
+static void test_no_kernel(void **unused)
+{
+    (void)unused;
+    EngErr err = {0};
+    EngRunner runner = {0};
+    EngProblem problem = {.op = ENG_OP_PROJECT};
+    assert_int_equal(eng_runner_open(&runner, NULL, &problem, &err), ENG_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "project"));
+    eng_runner_close(&runner);
+}
+
 static void test_gatherers(void **unused)
 {
     (void)unused;
@@ -327,7 +373,8 @@ int main(void)
         cmocka_unit_test(test_phases),          cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_speculation),     cmocka_unit_test(test_kept_in_part),
         cmocka_unit_test(test_gatherers),       cmocka_unit_test(test_quiet_phase),
-        cmocka_unit_test(test_gathered_rate),
+        cmocka_unit_test(test_gathered_rate),   cmocka_unit_test(test_passes_from_a_start),
+        cmocka_unit_test(test_no_kernel),
     };
     return cmocka_run_group_tests(tests, make_tables, remove_tables);
 }
