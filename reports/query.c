@@ -17,6 +17,7 @@
 #include "reports/printf.h"
 #include "reports/study.h"
 #include "reports/traces.h"
+#include "reports/worth.h"
 #include "bench/core/db_runs.h"
 
 struct EngReportDb {
@@ -247,6 +248,7 @@ EngStatus eng_reportdb_open(const char *path, const char *run, EngReportDb **out
     if (!status) status = eng_db_make_predictions_view(db->db, err);
     if (!status) status = eng_printf_register(db->sql, path, err);
     if (!status) status = eng_study_register(db->sql, path, err);
+    if (!status) status = eng_worth_register(db->sql, path, db->run_id, err);
     if (!status) status = eng_traces_attach(db->sql, path, db->run_id, &db->traces, err);
     if (status)
         eng_reportdb_close(db);

@@ -13,10 +13,10 @@ ridge = bandwidth == bandwidth && peak == peak ? peak / bandwidth : 0
 set xrange [X_min / 2:3 * (X_max > ridge ? X_max : ridge)]
 set yrange [Y_min / 3:*]
 set xlabel 'arithmetic intensity (flop per byte that must move)'
-set ylabel 'arithmetic per CPU time (GFLOP/s)'
+set ylabel 'arithmetic per CPU or device time (GFLOP/s)'
 set samples 1000
 roof(x) = peak == peak ? (bandwidth * x < peak ? bandwidth * x : peak) : bandwidth * x
-plot roof(x) with lines linecolor rgb '#444444' linewidth 1.6 dashtype 2 title 'read stream, fastest product', \
+plot roof(x) with lines linecolor rgb '#444444' linewidth 1.6 dashtype 2 title 'CPU: read stream, product', \
     for [i=1:words(names)] data using (only('series', word(names, i), column('intensity'))):(column('gflops')):(column('gflops_lo')):(column('gflops_hi')) \
         with yerrorlines linecolor rgb hue(i) linewidth 1.4 pointtype mark(word(names, i), i) title word(names, i), \
     for [i=1:words(names)] data using (only('series', word(names, i), column('intensity'))):(column('gflops')):(strcol('label')) \

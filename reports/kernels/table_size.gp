@@ -11,6 +11,6 @@ if (exists('C_records') && C_records > 0) {
     set arrow 1 from C_min, graph 0 to C_min, graph 1 nohead dashtype 3 linewidth 1.5 linecolor rgb '#444444'
     set label 1 'last-level cache' at C_min, graph 0.98 rotate by 90 right offset character -0.8,0 font ',10' textcolor rgb '#444444'
 }
-dash(name) = name eq 'roof' ? 2 : 1
+is_roof(name) = substr(name, 1, 4) eq 'roof'
 plot for [i=1:words(names)] data using (only('series', word(names, i), column('working_set_bytes') / 2**20)):(column('gbps')):(column('gbps_lo')):(column('gbps_hi')) \
-    with yerrorlines linecolor rgb (word(names, i) eq 'roof' ? '#444444' : hue(i)) linewidth 1.6 dashtype dash(word(names, i)) pointtype mark(word(names, i), i) title word(names, i)
+    with yerrorlines linecolor rgb (word(names, i) eq 'roof' ? '#444444' : hue(i)) linewidth 1.6 dashtype is_roof(word(names, i)) ? 2 : 1 pointtype mark(word(names, i), i) title word(names, i)

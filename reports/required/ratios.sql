@@ -11,11 +11,11 @@ WITH want(experiment, family, least, most, required, goal) AS (VALUES
 ), here AS (
     SELECT p.point_key, l.block_id, p.experiment, json_remove(p.axes_json, '$.variant') AS shape, p.axes_json ->> '$.variant' AS variant,
         CAST(p.axes_json ->> '$.tokens' AS INTEGER) AS tokens, CAST(p.axes_json ->> '$.threads' AS INTEGER) AS threads,
-        p.axes_json ->> '$.out' AS out,
+        p.axes_json ->> '$.out' AS out, p.axes_json ->> '$.preset' AS preset,
         CASE WHEN p.axes_json ->> '$.variant' LIKE 'avx512%' THEN 'AVX-512' WHEN p.axes_json ->> '$.variant' LIKE 'avx2%' THEN 'AVX2'
             ELSE 'portable' END AS family
     FROM run_points l JOIN points p USING (point_key) JOIN block_points b USING (block_id, point_key)
-    WHERE l.run_id = :run AND p.kind = 'measured' AND p.is_roof = 0 AND b.outcome = 'measured'
+    WHERE l.run_id = :run AND p.backend = 'cpu' AND p.kind = 'measured' AND p.is_roof = 0 AND b.outcome = 'measured'
         AND p.experiment IN (SELECT experiment FROM want) AND coalesce(p.axes_json ->> '$.row_format', 'fp8') = 'fp8'
         AND coalesce(p.axes_json ->> '$.cache', 'rotate') = 'rotate' AND coalesce(p.axes_json ->> '$.out', 'bf16') <> 'fp8'
         AND (p.experiment <> 'gather' OR CAST(p.axes_json ->> '$.rows' AS INTEGER) = (SELECT max(CAST(q.axes_json ->> '$.rows' AS INTEGER))
@@ -49,7 +49,8 @@ SELECT experiment || coalesce(' to ' || out, '') AS operation, tokens, threads, 
     CASE WHEN experiment = 'hash' THEN 'naive' WHEN experiment = 'project' THEN 'library product' ELSE 'roof' END AS reference,
     printf('%.3g', ratio) AS ratio, printf('%.3g to %.3g', lo, hi) AS "95 % interval", n AS pairs, printf('%g', required) AS required,
     iif(goal IS NULL, '-', printf('%g', goal)) AS goal,
-    CASE WHEN lo >= goal THEN 'yes, and the goal' WHEN lo >= required THEN 'yes' WHEN hi >= required THEN 'undecided' ELSE 'no' END AS met
+    CASE WHEN lo >= goal THEN 'yes, and the goal' WHEN lo >= required THEN 'yes' WHEN hi >= required THEN 'undecided' ELSE 'no' END AS met,
+    coalesce(chain_worth(experiment, preset, tokens, threads, ratio), '-') AS "worth for the chain"
 FROM best
 WHERE first = 1
 ORDER BY CASE experiment WHEN 'hash' THEN 1 WHEN 'gather' THEN 2 WHEN 'project' THEN 3 ELSE 4 END, out, family, threads, tokens;

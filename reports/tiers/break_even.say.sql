@@ -7,6 +7,6 @@ SELECT coalesce((SELECT group_concat(part, '; ') || '. '
                 ELSE printf('is within the window of layer %d up to %d token', (SELECT min(layer) FROM w), max(tokens) FILTER (WHERE us < (SELECT min(us) FROM w)))
                     || iif(max(tokens) FILTER (WHERE us < (SELECT min(us) FROM w)) = 1, '', 's') END AS part
               FROM t GROUP BY series ORDER BY min(place), series) WHERE (SELECT count(*) FROM w)), '')
-    || coalesce((SELECT printf('Windows are those of layers that take %s µs each (emulated). ', max(pace)) FROM w WHERE pace IS NOT NULL), 'This run measured no window. ')
+    || coalesce((SELECT 'Windows are those of layers that take ' || max(pace) || ' µs each (emulated). ' FROM w WHERE pace IS NOT NULL), 'This run measured no window. ')
     || (SELECT printf('At %d tokens %s is fastest with %.3g ms and %s slowest with %.3g ms, both for %s rows.', lo.tokens, lo.series, lo.us / 1e3, hi.series, hi.us / 1e3, lo.row_format)
         FROM (SELECT * FROM t ORDER BY tokens DESC, us LIMIT 1) lo, (SELECT * FROM t ORDER BY tokens DESC, us DESC LIMIT 1) hi);

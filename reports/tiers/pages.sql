@@ -1,12 +1,12 @@
 -- title: Gather by page size of the table: time per row
 -- empty: this run holds no points of gather on two page sizes.
--- The fastest variant of each, CPU time of the busiest thread. What a row costs more on 4 KiB pages than on 2 MiB ones is the estimate of its page walks.
+-- The CPU's fastest variant of each, CPU time of the busiest thread. What a row costs more on 4 KiB pages than on 2 MiB ones is the estimate of its page walks.
 WITH t AS (
     SELECT v.point_key, v.kind, v.axes_json AS a, CAST(v.axes_json ->> '$.rows' AS INTEGER) AS rows, v.axes_json ->> '$.pages' AS pages,
         CAST(v.axes_json ->> '$.threads' AS INTEGER) AS threads,
         v.median, coalesce(v.ci_lo, v.median) AS lo, coalesce(v.ci_hi, v.median) AS hi, json_remove(v.axes_json, '$.pages', '$.rows', '$.threads', '$.variant') AS rest
     FROM v_summary v JOIN points p USING (point_key)
-    WHERE v.run_id = :run AND v.experiment = 'gather' AND v.metric = 'cpu_us' AND v.outcome = 'measured' AND p.is_roof = 0
+    WHERE v.run_id = :run AND v.experiment = 'gather' AND v.metric = 'cpu_us' AND v.outcome = 'measured' AND p.is_roof = 0 AND v.backend = 'cpu'
 ), best AS (
     SELECT *, row_number() OVER (PARTITION BY rows, pages, threads, kind ORDER BY median) AS place
     FROM t WHERE rest = (SELECT rest FROM t GROUP BY rest HAVING count(DISTINCT pages) > 1 ORDER BY count(*) DESC, rest LIMIT 1)

@@ -2,7 +2,7 @@
 -- empty: this run holds no points of the experiment prefetch.
 -- From intervals: 1 - stall / fetch. Of the points that differ in placement, store, residency, tokens and window, the set with the most.
 WITH t AS (
-    SELECT v.point_key, v.kind, v.axes_json AS a, CAST(v.axes_json ->> '$.placement' AS INTEGER) AS layer, v.median AS hidden,
+    SELECT v.point_key, v.backend, v.kind, v.axes_json AS a, CAST(v.axes_json ->> '$.placement' AS INTEGER) AS layer, v.median AS hidden,
         coalesce(v.ci_lo, v.median) AS lo, coalesce(v.ci_hi, v.median) AS hi,
         json_remove(v.axes_json, '$.placement', '$.store', '$.residency', '$.tokens', '$.window', '$.layers') AS rest
     FROM v_summary v
@@ -10,7 +10,7 @@ WITH t AS (
 )
 SELECT iif(a ->> '$.window' = 'backbone', 'computed', substr(a ->> '$.window', 7) || ' µs a layer (emulated)') AS panel,
     (a ->> '$.store') || iif(a ->> '$.store' = 'memory', '', ' ' || (a ->> '$.residency')) || ', ' || (a ->> '$.tokens') || ' tokens'
-        || CASE kind WHEN 'measured' THEN '' ELSE ' (' || kind || ')' END AS series,
+        || iif(backend = 'cpu', '', ', ' || backend) || CASE kind WHEN 'measured' THEN '' ELSE ' (' || kind || ')' END AS series,
     a ->> '$.store' AS store, a ->> '$.residency' AS residency, CAST(a ->> '$.tokens' AS INTEGER) AS tokens, layer, hidden, lo, hi, point_key
 FROM t WHERE rest = (SELECT rest FROM t GROUP BY rest ORDER BY count(*) DESC, rest LIMIT 1)
 ORDER BY a ->> '$.window' = 'backbone', panel, store, residency DESC, tokens, layer;

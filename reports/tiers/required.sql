@@ -25,7 +25,8 @@ WITH here AS (
         (v.axes_json ->> '$.store') || iif(v.axes_json ->> '$.store' = 'memory', '', ' ' || (v.axes_json ->> '$.residency')) || ', '
             || (v.axes_json ->> '$.tokens') || ' tokens, layers ' || iif(v.axes_json ->> '$.window' = 'backbone', 'computed', 'paced (emulated)') AS what
     FROM v_summary v JOIN run_points l ON l.run_id = v.run_id AND l.point_key = v.point_key
-    WHERE v.run_id = :run AND v.experiment = 'prefetch' AND v.kind = 'measured' AND v.outcome = 'measured' AND v.metric = 'window_us' AND v.n >= 6
+    WHERE v.run_id = :run AND v.experiment = 'prefetch' AND v.backend = 'cpu' AND v.kind = 'measured' AND v.outcome = 'measured' AND v.metric = 'window_us' AND v.n >= 6
+        AND coalesce(v.axes_json ->> '$.phase', 'decode') = 'decode' AND coalesce(v.axes_json ->> '$.modules', 1) = 1
         AND v.median > (SELECT f.median FROM v_summary f WHERE f.run_id = :run AND f.point_key = v.point_key AND f.metric = 'fetch_us')
 ), costs AS (
     SELECT s.what, s.point_key, x.value, row_number() OVER (PARTITION BY s.what ORDER BY x.value) AS place, count(*) OVER (PARTITION BY s.what) AS n

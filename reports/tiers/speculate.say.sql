@@ -6,7 +6,7 @@ pairs AS (
     WHERE f.ahead = 'off'
 )
 SELECT printf('%s drafted tokens and one more are verified in a step', max(draft))
-    || coalesce((SELECT printf(' of %s layers that take %s µs each (emulated)', max(layers), max(pace)) FROM c WHERE pace IS NOT NULL), '') || '. '
+    || coalesce((SELECT ' of ' || max(layers) || ' layers that take ' || max(pace) || ' µs each (emulated)' FROM c WHERE pace IS NOT NULL), '') || '. '
     || coalesce((SELECT group_concat(part, ' ') FROM (SELECT printf('%d sequence%s from %s: with %.0f %% accepted waiting makes the step %.1f %% longer, asked one step ahead %.1f %%, which %s; with %.0f %% accepted %.1f and %.1f %%.',
                 p.sequences, iif(p.sequences = 1, '', 's'), p.source, 100 * p.acceptance, p.known, p.early,
                 CASE WHEN p.hi < p.known_lo THEN 'pays' WHEN p.lo > p.known_hi THEN 'costs' ELSE 'makes no clear difference' END,
