@@ -76,7 +76,10 @@ EngStatus eng_cuda_project_create(const EngProjectProblem *problem, int splits,
                                   EngCudaProject **project, EngErr *err);
 void eng_cuda_project_destroy(EngCudaProject *project); /* accepts NULL */
 /* All pointers, the problem's too, are the device's; weights and x 16-byte aligned. Products of a
- * token's element, its scale and a weight's scale are exact while bf16 holds them. */
+ * token's element, its scale and a weight's scale are exact while bf16 holds them: where the scales
+ * multiply to 2^-117 .. 2^119, beyond which they become subnormal or infinite. What quantization
+ * writes is far inside: a token's scale is 2^-22 or more by its rule (engram_facts section 5), and
+ * scales of weights are their largest over 448. */
 EngStatus eng_cuda_project(const EngCudaProject *project, const EngProjectArgs *args,
                            EngCudaStream *stream, EngErr *err);
 

@@ -170,6 +170,28 @@ void test_mma_tile_of_a_scale(void **)
         assert_true(element(d.problem, out, j) == (j == 33 ? 12 + 4 : j == 2 ? 2 : 0));
 }
 
+/* The ends of the range of scales that the variant promises, by one product each. */
+void test_mma_range_of_scales(void **)
+{
+    const struct {
+        int scales[2];
+        uint8_t x, w; /* the least or the largest code, 2^-9 and 448 */
+    } ends[] = {{{-58, -59}, 0x01, 0x7e}, {{60, 59}, 0x7e, 0x01}};
+    for (const auto &end : ends) {
+        Data d = random_data(ENG_FP8, ENG_FP8, ENG_F32, 1, 32, 32, 1);
+        std::fill(d.w.begin(), d.w.end(), (uint8_t)0);
+        std::fill(d.x.begin(), d.x.end(), (uint8_t)0);
+        d.x_scales = {(uint8_t)(127 + end.scales[0])};
+        d.w_scales = {(uint8_t)(127 + end.scales[1])};
+        d.x[7] = end.x, d.w[3 * 32 + 7] = end.w;
+        d.problem.w_scales = d.w_scales.data();
+        std::vector<uint8_t> out = project(d, by_mma, 0, 1);
+        for (size_t j = 0; j < 32; j++)
+            assert_true(element(d.problem, out, j) ==
+                        (j == 3 ? ldexp(448, end.scales[0] + end.scales[1] - 9) : 0));
+    }
+}
+
 /* A NaN stays where it belongs: of a weight in its row, of a token in its token, of a tile's scale
  * in the tile's rows; the code 0 with the smallest scale is 0. */
 void test_mma_nonfinite(void **)
@@ -435,6 +457,7 @@ int main(void)
     const CMUnitTest tests[] = {
         CASES(test_mma_shapes),
         CASES(test_mma_tile_of_a_scale),
+        CASES(test_mma_range_of_scales),
         CASES(test_mma_nonfinite),
         CASES(test_mma_bits),
         CASES(test_mma_refuses),
