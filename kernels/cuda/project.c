@@ -89,8 +89,7 @@ const EngKernel eng_cuda_project_mma = {
     .backend = ENG_CUDA,
     .checked = true,
     .summary = "up to 16 tokens, fp8 weights read as they lie, bf16 products of 16 rows by 8 "
-               "tokens; exact "
-               "ones while a token's scale times a weight's is from 2^-117 to 2^119",
+               "tokens; exact while their scales multiply to 2^-117 .. 2^119",
     .tunables = mma_tunables,
     .supports = mma_supports,
     .cost = eng_cuda_project_cost,

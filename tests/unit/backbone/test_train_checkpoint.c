@@ -61,6 +61,7 @@ static void test_resume_after_a_kill(void **state)
     usleep(3000);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
+    eng_writer_sweep(PATH); /* what it was writing, and what tests that were killed left */
     EngTrainer *whole = new_trainer(&config), *rest = new_trainer(&config);
     if (eng_trainer_load(rest, PATH, &threads, &err)) fail_msg("%s", err.text);
     assert_true(run_until(rest, 0).last.loss == run_until(whole, 0).last.loss);
