@@ -267,11 +267,29 @@ static EngStatus join_block(Expansion *x, Block *block, EngPlanPoint *point)
     b->points = points;
     b->points[b->n_points++] = point;
     b->estimate_ns += point->estimate_ns;
-    if (point->need.table) {
+    if (point->need.table && !point->skip) {
         b->table = true;
         b->row_format = point->need.row_format;
+        b->row_dims = point->need.row_dims;
     }
     return ENG_OK;
+}
+
+/* A worker has one table in memory, laid out for rows of one size where they hold their scales. */
+static EngStatus refuse_other_table(Expansion *x, const EngPlanBlock *b, EngPlanPoint *point)
+{
+    const EngNeed *need = &point->need;
+    if (point->skip || !need->table || !b->table) return ENG_OK;
+    bool same_layout =
+        !eng_row_scale_offset(need->row_format, ENG_SCALE_GROUP) || need->row_dims == b->row_dims;
+    if (need->row_format == b->row_format && same_layout) return ENG_OK;
+    point->skip =
+        eng_arena_printf(x->plan->arena,
+                         "its block has a table of %s rows of %d dims: compare=%s would "
+                         "need another one, compare another axis",
+                         eng_row_format_name(b->row_format), b->row_dims, b->compare_axis);
+    x->plan->n_skipped++;
+    return point->skip ? ENG_OK : no_memory(x->err);
 }
 
 static EngStatus add_point(Expansion *x, const EngSweepSection *section, const EngPoint *values)
@@ -294,6 +312,7 @@ static EngStatus add_point(Expansion *x, const EngSweepSection *section, const E
     status = shape_of(x, point);
     if (!status) status = append_point(x, point);
     if (!status) status = block_of(x, section, point, &block);
+    if (!status) status = refuse_other_table(x, &block->block, point);
     if (!status) status = join_block(x, block, point);
     return status;
 }

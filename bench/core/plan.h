@@ -75,8 +75,9 @@ typedef struct EngPlanBlock {
     double estimate_ns;    /* of one run() of each point that can run */
     EngPlanPoint **points; /* named points first, then roofs */
     int n_points;
-    bool table; /* a point of it needs a table, of this format */
+    bool table; /* points of it need a table, all of this format and size of a row */
     EngRowFormat row_format;
+    int row_dims;
 } EngPlanBlock;
 
 typedef struct EngPlan {

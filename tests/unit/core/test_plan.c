@@ -200,6 +200,31 @@ static void test_new_axis_keeps_keys(void **state)
     eng_sweep_free(moved_sweep);
 }
 
+/* A block has one table: points that would need another are refused, and say why. */
+static void test_one_table_in_a_block(void **state)
+{
+    (void)state;
+    EngSweep *sweep;
+    EngPlan *plan = plan_of(&catalog,
+                            "[gather]\nrow_format = fp8, bf16\nvariant = fast\n"
+                            "compare = row_format\n",
+                            &sweep);
+    assert_int_equal(plan->n_named, 2);
+    assert_int_equal(plan->n_skipped, 1);
+    assert_null(labelled(plan, "variant=fast")->skip);
+    const char *why = labelled(plan, "row_format=bf16 variant=fast")->skip;
+    assert_non_null(why);
+    assert_non_null(strstr(why, "its block has a table of fp8 rows"));
+    assert_non_null(strstr(why, "compare=row_format"));
+    eng_plan_free(plan);
+    eng_sweep_free(sweep);
+    plan = plan_of(&catalog, "[gather]\nrow_format = fp8, bf16\nvariant = fast\n", &sweep);
+    assert_int_equal(plan->n_skipped, 0);
+    assert_int_equal(plan->n_blocks, 2);
+    eng_plan_free(plan);
+    eng_sweep_free(sweep);
+}
+
 /* "small" has 4 heads and bf16 rows; other presets keep the axes' own defaults. */
 static EngStatus small_default(void *context, const char *preset, const char *axis,
                                const char **text, EngErr *err)
@@ -397,12 +422,19 @@ static void test_most_axes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_points),          cmocka_unit_test(test_roofs_join_blocks),
-        cmocka_unit_test(test_merging),         cmocka_unit_test(test_where),
-        cmocka_unit_test(test_missing_corpora), cmocka_unit_test(test_new_axis_keeps_keys),
-        cmocka_unit_test(test_preset_defaults), cmocka_unit_test(test_key_parts),
-        cmocka_unit_test(test_block_order),     cmocka_unit_test(test_most_axes),
-        cmocka_unit_test(test_many_points),     cmocka_unit_test(test_allocation_failures),
+        cmocka_unit_test(test_points),
+        cmocka_unit_test(test_roofs_join_blocks),
+        cmocka_unit_test(test_merging),
+        cmocka_unit_test(test_where),
+        cmocka_unit_test(test_missing_corpora),
+        cmocka_unit_test(test_new_axis_keeps_keys),
+        cmocka_unit_test(test_one_table_in_a_block),
+        cmocka_unit_test(test_preset_defaults),
+        cmocka_unit_test(test_key_parts),
+        cmocka_unit_test(test_block_order),
+        cmocka_unit_test(test_most_axes),
+        cmocka_unit_test(test_many_points),
+        cmocka_unit_test(test_allocation_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
