@@ -2,7 +2,7 @@
 -- empty: no trained run of this database has gates that were looked at.
 -- Of the arms that differ in the gate's formula alone, those with most formulas, then streams, then runs.
 -- A row's reads are those of the training text; foreign ones are made by another n-gram. A token's rows are gathered for nothing where all of its gates
--- are at most 0.05: all rows have the same bytes, so this is a share of traffic too.
+-- are at most 0.05: all rows have the same bytes, so this is a share of traffic too. What bytes cost: gather_gbps, of the gather in words.
 WITH parts AS (
     SELECT c.formula, c.seed, c.point_key, '["' || replace(s.name, ':', '","') || '"]' AS name, s.step, s.value
     FROM chosen c JOIN series s ON s.block_id = c.block_id AND s.point_key = c.point_key
@@ -17,6 +17,7 @@ WITH parts AS (
 )
 SELECT formula || printf(', layer %d', layer) AS series, formula, layer, part, step, iif(part IN ('gate', 'tokens'), (step + 0.5) / 10, step + 1) AS place,
     iif(part IN ('foreign', 'collided', 'unused'), 100, 1) * (test ->> '$.mean') AS value, iif(part IN ('foreign', 'collided', 'unused'), 100, 1) * (test ->> '$.lo') AS lo,
-    iif(part IN ('foreign', 'collided', 'unused'), 100, 1) * (test ->> '$.hi') AS hi, test ->> '$.n' AS n, point_key
+    iif(part IN ('foreign', 'collided', 'unused'), 100, 1) * (test ->> '$.hi') AS hi, test ->> '$.n' AS n,
+    (SELECT gbps FROM bandwidth) AS gather_gbps, (SELECT gather FROM bandwidth) AS gather, point_key
 FROM (SELECT formula, layer, part, step, paired_test(value) AS test, min(point_key) AS point_key FROM means GROUP BY 1, 2, 3, 4)
 ORDER BY formula DESC, layer, part, step;

@@ -163,6 +163,15 @@ failing 1 export --db=m.db
 failing 1 export --samples --db=m.db
 failing 1 compare latest latest --db=m.db
 failing 1 list
-failing 3 report --db=m.db --out=page
+# Reports too; their pictures are only their last bytes, which is what the program looks at.
+cat >gnuplot <<'SH'
+#!/bin/sh
+eval "$3"
+case $target in svg) printf '</svg>' >$out ;; *) printf 'IEND\256\102\140\202' >$out ;; esac
+SH
+chmod +x gnuplot
+export ENG_GNUPLOT=$work/gnuplot
+failing 1 report --db=m.db --out=page
+failing 1 report kernels --db=m.db --out=page
 [ "$failures" = 0 ] && echo "faults are survived"
 exit "$failures"

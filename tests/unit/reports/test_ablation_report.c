@@ -96,16 +96,21 @@ static void begin(Fixture *f, const char *db)
 
 /* ---- the page ---- */
 
-static char *page_of(const char *db)
+static char *page_of_report(const char *report, const char *db)
 {
     EngReportDone done;
     EngErr err = {0};
     char *html = NULL;
-    EngReportRequest request = {"ablation", in_dir(db), "latest", in_dir("out"), g_reports};
+    EngReportRequest request = {report, in_dir(db), "latest", in_dir("out"), g_reports};
     if (eng_report_render(&request, &done, &err)) fail_msg("%s", err.text);
     if (eng_file_read(in_dir("out/index.html"), &html, NULL, &err)) fail_msg("%s", err.text);
     if (strstr(html, "</strong> </p>")) fail_msg("a figure without its sentence");
     return html;
+}
+
+static char *page_of(const char *db)
+{
+    return page_of_report("ablation", db);
 }
 
 /* Whether a row of a table has all of the parts, in order, in its cells ("" ends the list). */
@@ -275,6 +280,46 @@ static int tear_down(void **state)
     return system(command) ? -1 : 0;
 }
 
+/* Rows behind closed gates are bytes, and time where the database has a gather, of whatever run. */
+static void test_rows_and_bandwidth(void **state)
+{
+    (void)state;
+    for (int measured = 0; measured < 2; measured++) {
+        static const char *const names[] = {"gate:mean:1:0",   "gate:saturated05:1:0",
+                                            "gate:slope:1:0",  "rows_foreign:1",
+                                            "rows_collided:1", "gate_decile:unused:1"};
+        Fixture f;
+        const char *db = measured ? "joined.db" : "bytes.db";
+        begin(&f, db);
+        run(&f, "rho=0.8", 1, 3);
+        for (int s = 0; s < 6; s++)
+            for (int step = 0; step < 10; step++)
+                fixture_sql(&f, "INSERT INTO series VALUES ('%q', '%q', '%q', %d, 0.25)", f.block,
+                            f.key, names[s], s < 3 && step == 9 ? 100 : step);
+        fixture_sql(&f, "INSERT INTO series VALUES ('%q', '%q', 'gathered_bytes:1', 0, 4096)",
+                    f.block, f.key);
+        fixture_run(&f, "00000000aaaa", "2025-01-01T00:00:00Z");
+        for (int threads = 1; threads < 3 && measured; threads++) {
+            fixture_block(&f, "gather");
+            fixture_point(&f, "gather", "avx2", false, 0, NULL,
+                          "\"row_format\":\"%s\",\"threads\":%d,\"rows\":131072",
+                          threads > 1 ? "f32" : "fp8", threads);
+            fixture_metric(&f, "gather", "gather_gbps", "GB/s", "cpu", 8 * threads, 0, 0);
+        }
+        fixture_close(&f);
+        char *html = page_of_report("gates", db);
+        const char *says = measured
+                               ? "measured in this database (f32 rows, 2 threads, avx2) reads 16 "
+                                 "GB/s, so the rows of a token take 256 ns a module, 64 ns of them "
+                                 "for nothing."
+                               : "No gather is in this database: of traffic the bytes alone are "
+                                 "known.";
+        if (!strstr(html, says)) fail_msg("'%s' is not on the page", says);
+        assert_int_equal(lines_with("rows", "4096", measured ? ",16," : ",,"), 1);
+        eng_free(html);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +327,7 @@ int main(void)
         cmocka_unit_test(test_copied_tokens_are_apart),
         cmocka_unit_test(test_studies_are_kept_apart),
         cmocka_unit_test(test_one_seed),
+        cmocka_unit_test(test_rows_and_bandwidth),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
