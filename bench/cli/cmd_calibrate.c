@@ -175,6 +175,8 @@ static EngStatus write_machine(const Calibrate *c, EngErr *err)
     if (c->calibration.slowdown_basis[0] && !(c->calibration.slowdowns.compute > 0))
         eng_warn("calibrate",
                  "a product beside a gather was not slower: compute_slowdown is left out");
+    if (!(c->calibration.populate_rate > 0))
+        eng_warn("calibrate", "populating was not measured: dram.populate_rate is left out");
     EngStatus status = eng_calibration_machine(&c->calibration, &facts, &text, err);
     /* What is written must be what a plan can read. */
     if (!status) status = eng_machine_parse(path, text.text, &model, err);

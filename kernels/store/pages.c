@@ -81,6 +81,27 @@ void eng_pages_unmap(EngPages *pages)
     *pages = (EngPages){.kind = pages->kind};
 }
 
+EngStatus eng_pages_drop(EngPages *pages, EngErr *err)
+{
+    if (!madvise(pages->base, pages->mapped, MADV_DONTNEED)) return ENG_OK;
+    return ENG_FAIL(err, ENG_UNSUPPORTED, "%s pages cannot be given back: %s", g_names[pages->kind],
+                    strerror(errno));
+}
+
+EngStatus eng_pages_resident(const EngPages *pages, double *share, EngErr *err)
+{
+    unsigned char there[4096];
+    size_t small = g_page_bytes[ENG_PAGES_SMALL], all = (pages->n + small - 1) / small, n = 0;
+    for (size_t at = 0; at < all; at += sizeof there) {
+        size_t some = all - at < sizeof there ? all - at : sizeof there;
+        if (mincore(pages->bytes + at * small, some * small, there))
+            return ENG_FAIL(err, ENG_IO, "mincore: %s", strerror(errno));
+        for (size_t i = 0; i < some; i++) n += there[i] & 1;
+    }
+    *share = (double)n / (double)all;
+    return ENG_OK;
+}
+
 double eng_pages_huge_share(const EngPages *pages)
 {
     char line[512];

@@ -35,6 +35,11 @@ int eng_page_kind_parse(const char *name);
 EngStatus eng_pages_map(EngPages *pages, size_t n, EngPageKind kind, EngErr *err);
 void eng_pages_unmap(EngPages *pages); /* accepts an empty one */
 
+/* Gives every page back; the next write to one gets another, zeroed. */
+EngStatus eng_pages_drop(EngPages *pages, EngErr *err);
+/* Share of its 4 KiB that are there (mincore), 0..1. */
+EngStatus eng_pages_resident(const EngPages *pages, double *share, EngErr *err);
+
 /* Share of the touched bytes that lie on pages larger than 4 KiB (smaps), 0..1; giant pages: 1. */
 double eng_pages_huge_share(const EngPages *pages);
 

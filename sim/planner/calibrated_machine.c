@@ -45,6 +45,7 @@ static void put_dram(const File *f, const EngMachineFacts *facts)
     put(f, ENG_TIER_NUMA_NODES, facts->numa_nodes, "nodes", "operating system");
     put(f, ENG_TIER_GRANULE, 64, "B", "cache line, by which the ladder counts");
     put(f, ENG_TIER_BANDWIDTH, c->read_bandwidth / 1e9, "GB/s", c->read_basis);
+    put(f, ENG_TIER_POPULATE_RATE, c->populate_rate / 1e9, "GB/s", c->populate_basis);
     put(f, ENG_TIER_COPY_BANDWIDTH, c->copy_bandwidth / 1e9, "GB/s", c->copy_basis);
     if (latency && latency->n)
         put(f, ENG_TIER_LATENCY, latency->values[latency->n - 1] * 1e9, "ns", latency->basis);

@@ -301,7 +301,7 @@ static EngStatus fit_slowdowns(Fit *f)
 /* ---- rates -------------------------------------------------------------------------------------
  */
 
-/* The largest of an experiment's metric over points with `need` among their axes. */
+/* The largest of an experiment's metric over points with `need` among their axes. 0: none. */
 static double largest(const Fit *f, const char *experiment, const char *need, const char *metric,
                       int *threads, char *basis)
 {
@@ -330,11 +330,30 @@ static EngStatus fit_rates(Fit *f)
                     f->recording->name);
 }
 
+/* On the pages and by the threads that random rows are read with (calibrated_machine.c). Occasions
+ * before it was measured lack it: nothing else rests on it. */
+static EngStatus fit_populate(Fit *f)
+{
+    EngCalibration *c = f->out;
+    double best = 0;
+    for (int i = 0; i < f->recording->n; i++) {
+        const EngRecordedValue *v = &f->recording->values[i];
+        double threads = eng_recorded_number(v->axes, "threads");
+        double rank = threads + (strstr(v->axes, "pages=2m") ? 1e6 : 0);
+        if (strcmp(v->experiment, "populate") || rank <= best) continue;
+        best = rank;
+        c->populate_rate = 1e9 * v->median;
+        snprintf(c->populate_basis, ENG_BASIS_TEXT, "%s %s", v->experiment, v->key);
+    }
+    return ENG_OK;
+}
+
 EngStatus eng_calibration_fit(const EngRecording *recording, EngStr *missing,
                               EngCalibration *calibration, EngErr *err)
 {
-    static EngStatus (*const parts[])(Fit *) = {fit_latency, fit_chains,    fit_lines, fit_drive,
-                                                fit_steps,   fit_slowdowns, fit_rates};
+    static EngStatus (*const parts[])(Fit *) = {fit_latency, fit_chains,  fit_lines,
+                                                fit_drive,   fit_steps,   fit_slowdowns,
+                                                fit_rates,   fit_populate};
     EngErr why = {0};
     Fit f = {.recording = recording, .out = calibration, .missing = missing, .err = &why};
     *calibration = (EngCalibration){0};

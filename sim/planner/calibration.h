@@ -77,6 +77,8 @@ typedef struct EngCalibration {
     double read_bandwidth, copy_bandwidth, flops; /* all threads: bytes/s, flop/s */
     int threads;                                  /* of those */
     char read_basis[ENG_BASIS_TEXT], copy_basis[ENG_BASIS_TEXT], flops_basis[ENG_BASIS_TEXT];
+    double populate_rate; /* bytes/s of free memory that is touched; 0: not measured */
+    char populate_basis[ENG_BASIS_TEXT];
 } EngCalibration;
 
 /* ENG_UNSUPPORTED names the recording, the part and the measurement it lacks; partial: parts that

@@ -23,6 +23,7 @@ static const struct {
      {"corpus", "rows", "row_format", "pages", "threads", "tokens"},
      {"cpu_us", "logical_bytes", "distinct_bytes"}},
     {"stream", {"pass", "store", "threads"}, {"gbps"}},
+    {"populate", {"pages", "threads"}, {"wall_gbps"}},
     {"tier", {"store", "io", "depth", "tokens"}, {"wall_us", "batch_rows"}},
     {"project", {"tokens", "threads"}, {"gflops"}},
     {"interference",

@@ -71,6 +71,18 @@ grep -q 'extrapolated: every value of the path was measured, dram only with 1 Gi
     fail "a larger table is not told"
 grep -q extrapolated of200.txt && fail "a table that was measured counts as extrapolated"
 grep -q '^  every value of the path was measured$' of200.txt || fail "a measured path is not told"
+# Start-up takes the rate that was measured, and asks for the one that was not: 202.758 GB at 4 GB/s. Without it, it is asked for.
+sed "s/SIZE/200/; s/\"latency\"/\"populate_rate\": {\"value\": 4, \"unit\": \"GB\/s\", $measured}, &/" machine.json >started.json
+"$engram" size --machine=started.json $plan >started.txt 2>err.txt || fail "a start: exit $?: $(cat err.txt)"
+grep -q 'beside populating 50.7 s, then pinning not known (dram.pin_rate), in all not known$' started.txt || fail "start-up: $(grep start-up started.txt)"
+grep -q 'measurement: .*dram.populate_rate' started.txt || fail "a measured rate of populating is not told"
+"$engram" size --machine=started.json $plan --assume=dram.pin_rate=4GB/s --assume=nvme.bandwidth=13GB/s >started.txt 2>err.txt || fail "a start: $(cat err.txt)"
+grep -q 'reading in order 15.6 s beside populating 50.7 s, then pinning 50.7 s, in all 101 s$' started.txt || fail "start-up: $(grep start-up started.txt)"
+grep -q 'beside populating not known (dram.populate_rate)' of200.txt || fail "a rate from nowhere: $(grep start-up of200.txt)"
+for bad in 4:no.unit 0GB/s:not.above.0 -1GB/s:not.above.0 4GB:unit..GB.,.one.of; do
+    "$engram" size --machine=of200.json $plan --assume=dram.populate_rate=${bad%:*} >given.txt 2>err.txt
+    [ $? = 1 ] && grep -q "populate_rate.*${bad#*:}" err.txt && [ "$(wc -l <err.txt)" = 1 ] || fail "populate_rate=${bad%:*}: $(cat err.txt)"
+done
 # Whatever was not measured is told, where it stands and however much there is: a rate, a slow-down, an option.
 for given in --assume=dram.bandwidth=40GB/s --assume=dram.fetch_slowdown=80% --assume=dram.measured_bytes=200GiB --hash=5us --issue=2us \
     --scheduling=1us --interference=fetch=0,compute=0; do

@@ -31,7 +31,7 @@ code=$?
 # 2: a part that a busy machine's measurements tell nothing of, which is named and left out.
 [ $code = 0 ] || [ $code = 3 ] || { [ $code = 2 ] && grep -q 'not calibrated: ' measured.txt; } || fail "exit $code: $(tail -3 measured.txt)"
 grep -q 'resumed run\|[1-9][0-9]* found measured' measured.txt || fail "measured from the start: $(head -3 measured.txt)"
-for words in 'dram.latency' 'dram.efficiency' 'file.knee_exponent' 'latency ladder' 'reads by depth' 'exact stack'; do
+for words in 'dram.latency' 'dram.efficiency' 'dram.populate_rate' 'file.knee_exponent' 'latency ladder' 'reads by depth' 'exact stack'; do
     grep -q "$words" out.txt || { [ "$words" = file.knee_exponent ] && grep -q 'not calibrated: .*no knee' measured.txt; } ||
         fail "does not say $words"
 done

@@ -245,9 +245,15 @@ static void test_pages(void **unused)
             assert_int_equal((uintptr_t)pages.bytes % page[kind], 0);
             for (size_t k = 0; k < sizes[i]; k++) assert_int_equal(pages.bytes[k], 0);
             memset(pages.bytes, 1, sizes[i]);
-            double share = eng_pages_huge_share(&pages);
+            double share = eng_pages_huge_share(&pages), there;
+            assert_int_equal(eng_pages_resident(&pages, &there, &err), ENG_OK);
+            assert_true(there == 1);
             assert_true(share >= 0 && share <= 1);
             if (kind == ENG_PAGES_SMALL) assert_true(share == 0);
+            assert_int_equal(eng_pages_drop(&pages, &err), ENG_OK);
+            assert_int_equal(eng_pages_resident(&pages, &there, &err), ENG_OK);
+            assert_true(there == 0);
+            for (size_t k = 0; k < sizes[i]; k += 999) assert_int_equal(pages.bytes[k], 0);
             eng_pages_unmap(&pages);
             assert_null(pages.bytes);
             eng_pages_unmap(&pages);
