@@ -1,7 +1,7 @@
 -- title: Break-even: time to fetch the rows of one layer, by store
 -- empty: this run holds no points of the experiment tier at two numbers of tokens.
 -- Stores whose line lies below a window's line are hidden by it. Windows are the median from "token ids known" to "rows
--- needed" of the prefetch points of this run, one per placement layer and window.
+-- needed" of the decode steps of this run with one module, one per placement layer and window.
 WITH t AS (
     SELECT v.point_key, v.kind, v.axes_json AS a, CAST(v.axes_json ->> '$.tokens' AS INTEGER) AS tokens, v.median AS us,
         coalesce(v.ci_lo, v.median) AS lo, coalesce(v.ci_hi, v.median) AS hi,
@@ -15,7 +15,8 @@ WITH t AS (
     SELECT CAST(axes_json ->> '$.placement' AS INTEGER) AS layer, axes_json ->> '$.window' AS kind, avg(median) AS us
     FROM v_summary
     WHERE run_id = :run AND experiment = 'prefetch' AND metric = 'window_us' AND outcome = 'measured' AND axes_json ->> '$.placement' > 0
-        AND axes_json ->> '$.window' <> 'backbone'
+        AND axes_json ->> '$.window' <> 'backbone' AND coalesce(axes_json ->> '$.phase', 'decode') = 'decode'
+        AND coalesce(axes_json ->> '$.modules', 1) = 1 AND coalesce(axes_json ->> '$.vision', 'off') = 'off'
     GROUP BY 1, 2
 )
 SELECT (a ->> '$.store') || iif(a ->> '$.store' = 'memory', '', ' ' || (a ->> '$.residency'))

@@ -12,6 +12,6 @@ WITH t AS (
 )
 SELECT substr(metric, 5) || '-grams' AS panel, CAST(substr(metric, 5) AS INTEGER) AS gram, (a ->> '$.corpus') || CASE kind WHEN 'measured' THEN '' ELSE ' (' || kind || ')' END AS series,
     CAST(a ->> '$.cache_rows' AS INTEGER) AS cache_rows, bytes, 100 * median AS hit_percent, 100 * cold AS cold_percent, a ->> '$.policy' AS policy, a ->> '$.stream_tokens' AS stream_tokens, point_key
-FROM t WHERE median IS NOT NULL AND rest = (SELECT rest FROM t GROUP BY rest ORDER BY count(*) DESC, rest LIMIT 1)
+FROM t WHERE median IS NOT NULL AND rest = (SELECT rest FROM t GROUP BY rest ORDER BY count(*) DESC, max(a ->> '$.policy' = 'lru') DESC, rest LIMIT 1)
     AND (SELECT count(DISTINCT a ->> '$.cache_rows') FROM t) > 1
 ORDER BY gram, series, cache_rows;

@@ -149,9 +149,128 @@ static void cached(Fixture *f)
     }
 }
 
+/* Four times as many under way from point to point: depths from 4, threads from 1. */
+static void issue(Fixture *f, const char *store, const char *residency, const char *io,
+                  const double *rows_per_s, int n)
+{
+    for (int i = 0; i < n; i++) {
+        fixture_block(f, "tier");
+        fixture_point(f, "tier", "", false, 0, NULL,
+                      "\"store\":\"%s\",\"residency\":\"%s\",\"io\":\"%s\",\"depth\":%d,"
+                      "\"readers\":%d,\"row_format\":\"fp8\",\"scales\":\"disk\",\"tokens\":32",
+                      store, residency, io, strcmp(store, "uring") ? 64 : 4 << 2 * i,
+                      strcmp(store, "uring") ? 1 << 2 * i : 8);
+        fixture_metric(f, "tier", "rows_per_s", "rows/s", "wall", rows_per_s[i], 0, 0);
+    }
+}
+
+static void layouts(Fixture *f, double apart_us)
+{
+    static const struct {
+        const char *format, *scales;
+        double bytes;
+    } row[] = {{"fp8", "disk", 264},
+               {"fp8", "memory", 264},
+               {"fp8_packed", "disk", 264},
+               {"fp8_pad288", "disk", 288},
+               {"int4", "disk", 144}};
+    for (int i = 0; i < 5; i++) {
+        fixture_block(f, "tier");
+        fixture_point(f, "tier", "", false, 0, NULL,
+                      "\"store\":\"uring\",\"residency\":\"cold\",\"io\":\"direct\","
+                      "\"row_format\":\"%s\",\"scales\":\"%s\",\"tokens\":48",
+                      row[i].format, row[i].scales);
+        int reads = i ? 1 : 2;
+        fixture_metric(f, "tier", "row_ns", "ns", "wall", i ? 9000 - 1000 * i : 1e3 * apart_us, 0,
+                       0);
+        fixture_metric(f, "tier", "batch_rows", "rows", "none", 100, 0, 0);
+        fixture_metric(f, "tier", "asked_bytes", "B", "none", 100 * row[i].bytes, 0, 0);
+        fixture_metric(f, "tier", "requests", "", "none", 100 * reads, 0, 0);
+        fixture_metric(f, "tier", "read_bytes", "B", "none", 409600 * reads, 0, 0);
+    }
+}
+
+/* A prompt of 64 tokens in chunks; its windows are no steps to break even with or to judge. */
+static void prefill(Fixture *f, double hidden)
+{
+    for (int chunk = 16; chunk <= 64; chunk *= 4) {
+        fixture_block(f, "prefetch");
+        fixture_point(f, "prefetch", "", false, 0, NULL,
+                      "\"store\":\"uring\",\"residency\":\"cold\",\"io\":\"direct\","
+                      "\"phase\":\"prefill\",\"tokens\":64,\"chunk\":%d,\"window\":\"paced:%d\","
+                      "\"placement\":1",
+                      chunk == 64 ? 0 : chunk, 10 * chunk);
+        fixture_metric(f, "prefetch", "fetch_us", "us", "wall", 64 * 500, 0, 0);
+        fixture_metric(f, "prefetch", "window_us", "us", "wall", 1e6, 0, 0);
+        fixture_metric(f, "prefetch", "hidden", "share", "wall", hidden * 16 / chunk, 0, 0);
+        fixture_metric(f, "prefetch", "step_us", "us", "wall", 70000, 0, 0);
+        fixture_metric(f, "prefetch", "step_ready_us", "us", "wall", 40000, 0, 0);
+        fixture_metric(f, "prefetch", "cost_percent", "%", "wall", chunk, 0, 0);
+    }
+}
+
+static void modules(Fixture *f, double first)
+{
+    for (int n = 1; n <= 2; n++)
+        for (int tokens = 4; tokens <= 16; tokens *= 4) {
+            fixture_block(f, "prefetch");
+            fixture_point(f, "prefetch", "", false, 0, NULL,
+                          "\"store\":\"uring\",\"residency\":\"warm\",\"io\":\"buffered\","
+                          "\"phase\":\"decode\",\"tokens\":%d,\"modules\":%d,\"apart\":13,"
+                          "\"placement\":1,\"window\":\"paced:578\"",
+                          tokens, n);
+            fixture_metric(f, "prefetch", "hidden_first", "share", "wall",
+                           (n == 1 ? 0.8 : first) * 4 / tokens, 0, 0);
+            if (n == 2) fixture_metric(f, "prefetch", "hidden_second", "share", "wall", 0.99, 0, 0);
+        }
+}
+
+static void vision(Fixture *f, double behind)
+{
+    for (int on = 0; on < 2; on++) {
+        fixture_block(f, "prefetch");
+        fixture_point(f, "prefetch", "", false, 0, NULL,
+                      "\"store\":\"memory\",\"residency\":\"warm\",\"phase\":\"prefill\","
+                      "\"tokens\":128,\"chunk\":0,\"vision\":\"%s\",\"placement\":1,"
+                      "\"window\":\"paced:100\"",
+                      on ? "on" : "off");
+        fixture_metric(f, "prefetch", "hidden", "share", "wall", on ? behind : 0.25, 0, 0);
+        fixture_metric(f, "prefetch", "window_us", "us", "wall", on ? 500 : 100, 0, 0);
+        fixture_metric(f, "prefetch", "wanted_window_us", "us", "wall", 400, 0, 0);
+    }
+}
+
+/* A second policy, and a cache in front. */
+static void policies(Fixture *f, double direct)
+{
+    for (int rows = 1024; rows <= 16384; rows *= 4) {
+        fixture_block(f, "cache");
+        for (int lru = 0; lru < 2; lru++) {
+            fixture_point(f, "cache", "", false, 0, NULL,
+                          "\"corpus\":\"code\",\"policy\":\"%s\",\"stream_tokens\":500,"
+                          "\"cache_rows\":%d,\"front_rows\":0",
+                          lru ? "lru" : "direct", rows);
+            fixture_metric(f, "cache", "hit_rate", "share", "none",
+                           lru ? rows / 40960.0 : direct * rows / 16384, 0, 0);
+            fixture_metric(f, "cache", "cold_misses", "share", "none", 0.6, 0, 0);
+        }
+    }
+    for (int front = 64; front <= 256; front *= 4) {
+        fixture_block(f, "cache");
+        fixture_point(f, "cache", "", false, 0, NULL,
+                      "\"corpus\":\"code\",\"policy\":\"lru\",\"stream_tokens\":500,"
+                      "\"cache_rows\":16384,\"front_rows\":%d",
+                      front);
+        fixture_metric(f, "cache", "hit_rate", "share", "none", 0.402, 0, 0);
+        fixture_metric(f, "cache", "hit_front", "share", "none", front / 1024.0, 0, 0);
+        fixture_metric(f, "cache", "hit_conditional", "share", "none", direct, 0, 0);
+    }
+}
+
 static int set_up(void **state)
 {
-    static const double cold[] = {0, 0.69, 0.85, 0.97, 1}, never[] = {0, 0.1, 0.2, 0.3, 0.4},
+    static const double rising[] = {1e4, 2e4, 6e4}, flat[] = {2e4, 4.7e4, 5e4}, warm[] = {2e6, 3e6},
+                        cold[] = {0, 0.69, 0.85, 0.97, 1}, never[] = {0, 0.1, 0.2, 0.3, 0.4},
                         memory[] = {0, 1, 1, 1, 1};
     (void)state;
     if (!mkdtemp(g_dir)) return -1;
@@ -168,6 +287,21 @@ static int set_up(void **state)
     dedup(&f);
     speculate(&f);
     cached(&f);
+    for (int other = 0; other < 2; other++) {
+        if (other) { /* the same figures of other data, in a database of its own */
+            fixture_close(&f);
+            fixture_open(&f, in_dir("changed.db"));
+            fixture_run(&f, "66660000aaaa", "2026-01-01T00:00:00Z");
+        }
+        issue(&f, "uring", "cold", "direct", other ? flat : rising, 3);
+        issue(&f, "uring", "cold", "buffered", flat, 3);
+        issue(&f, "mmap", "warm", "buffered", warm, 2);
+        layouts(&f, other ? 4 : 20);
+        prefill(&f, other ? 0.4 : 0.8);
+        modules(&f, other ? 0.2 : 0.6);
+        vision(&f, other ? 0.3 : 0.9);
+        policies(&f, other ? 0.1 : 0.2);
+    }
     fixture_close(&f);
     fixture_open(&f, in_dir("other.db"));
     fixture_quickstart(&f, "55550000aaaa", "2026-01-01T00:00:00Z", 1, 0);
@@ -188,13 +322,14 @@ static int tear_down(void **state)
 static void test_sentences(void **state)
 {
     (void)state;
-    char *html = page_of("tiers", in_dir("tiers.db"), 7, 2); /* pages and formats are not there */
+    char *html = page_of("tiers", in_dir("tiers.db"), 14, 2); /* pages and formats are not there */
     assert_has(html,
                "at 64 tokens layer 1 is 31 % exposed from uring (cold), hidden from layer 3 on");
     assert_has(html, "at 64 tokens layer 1 is 0 % exposed from memory, hidden from layer 1 on");
     assert_has(html, "layer 1 is 90 % exposed from uring (cold), never hidden up to layer 4");
     assert_has(html, "memory is within the window of layer 1 up to 64 tokens");
     assert_has(html, "longer than the window of layer 1");
+    assert_has(html, "Windows are those of layers that take 500 µs each (emulated)");
     assert_has(html, "2-grams with 16,384 rows: prose 50 %");
     assert_has(html, "4-grams with 16,384 rows: prose 25 %");
     assert_has(html, "1 gathering thread gets 4.00 GB/s and costs it 7.5 %");
@@ -219,16 +354,66 @@ static void test_sentences(void **state)
     eng_free(html);
 }
 
+/* Each sentence follows its numbers: of one run and of the other. */
+static void test_changed_data(void **state)
+{
+    static const char *const said[][2] = {
+        {"Past the page cache: uring reaches 60 thousand rows/s with 64 under way, still rising.",
+         "Past the page cache: uring reaches 50 thousand rows/s with 64 under way, nine tenths of "
+         "it from 16 on."},
+        {"Warm: mmap reaches 3 million rows/s with 4 under way, still rising.", NULL},
+        {"A batch is the rows of 32 tokens (fp8, scales apart).", NULL},
+        {"256 + 8 apart takes 20 µs a row, 2 reads and 8192 B; 256, 8 in memory takes 8 µs a row, "
+         "1 read and 4096 B; int4, 144 takes 5 µs a row, 1 read and 4096 B.",
+         "256, 8 in memory takes 8 µs a row, 1 read and 4096 B; 256 + 8 apart takes 4 µs a row, "
+         "2 reads and 8192 B."},
+        {"Uring direct: a chunk of 16 tokens takes 8 ms beside 10 ms of its layers and hides to "
+         "80 %, one of 64 tokens 32 ms beside 40 and 20 %; the prompt of 64 tokens takes 16 and "
+         "64 % longer",
+         "and hides to 40 %, one of 64 tokens 32 ms beside 40 and 10 %;"},
+        {"Before layers 1 and 14: uring warm at 4 tokens 60 and 99 % hidden (the first alone 80); "
+         "uring warm at 16 tokens 15 and 99 % hidden (the first alone 20).",
+         "uring warm at 4 tokens 20 and 99 % hidden (the first alone 80);"},
+        {"Memory: at 128 tokens the window before the module is 0.1 ms, behind the encoder 0.5 ms, "
+         "of 0.4 ms wanted, and 25 and 90 % of the fetch hide.",
+         "and 25 and 30 % of the fetch hide."},
+        {"Code, where they differ most, with 16,384 rows: lru 40 %, direct 20 %; all that have "
+         "been asked for before, 40 %, from 16,384 rows on.",
+         "with 16,384 rows: lru 40 %, direct 10 %;"},
+        {"Code (lru, 16,384 rows): a front of 256 rows answers 25 %, the cache behind it 20 % of "
+         "the rest, both 40.2 %; without a front it answers 40.0 %.",
+         "the cache behind it 10 % of the rest"},
+    };
+    (void)state;
+    char *html = page_of("tiers", in_dir("tiers.db"), 14, 2);
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        assert_has(html, said[i][0]);
+        if (said[i][1]) assert_null(strstr(html, said[i][1]));
+    }
+    eng_free(html);
+    html = page_of("tiers", in_dir("changed.db"), 8, 8);
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+        assert_has(html, said[i][1] ? said[i][1] : said[i][0]);
+    eng_free(html);
+}
+
 static void test_nothing_to_draw(void **state)
 {
     (void)state;
-    char *html = page_of("tiers", in_dir("other.db"), 0, 9);
+    char *html = page_of("tiers", in_dir("other.db"), 0, 16);
     assert_has(html, "this run holds no points of the experiment tier");
     assert_has(html, "this run holds no points of the experiment prefetch");
     assert_has(html, "this run holds no points of the experiment cache");
     assert_has(html, "this run holds no points of tier with dedup on and off");
     assert_has(html, "this run holds no points of the experiment speculate");
     assert_has(html, "this run holds no points of the experiment interference");
+    assert_has(html, "this run holds no points of tier with two numbers of reads under way");
+    assert_has(html, "this run holds no points of tier with two layouts of a row on disk");
+    assert_has(html, "this run holds no points of prefetch in the phase prefill");
+    assert_has(html, "this run holds no points of prefetch with two modules");
+    assert_has(html, "this run holds no points of prefetch with the axis vision on and off");
+    assert_has(html, "this run holds no points of the experiment cache with two policies");
+    assert_has(html, "this run holds no points of the experiment cache with a front");
     eng_free(html);
 }
 
@@ -251,6 +436,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sentences),
+        cmocka_unit_test(test_changed_data),
         cmocka_unit_test(test_nothing_to_draw),
         cmocka_unit_test(test_card),
     };
