@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "bench/cli/table.h"
 #include "bench/cli/verbs.h"
+#include "bench/cli/worth.h"
 #include "bench/core/ab.h"
 #include "bench/core/plugin.h"
 #include "bench/experiments/experiments.h"
@@ -164,6 +165,43 @@ static void sum_up(EngCli *cli, const EngAb *ab, const EngRunResult *result)
     eng_cli_exit_with(cli, code == 3 ? 3 : broken ? 2 : !judged ? 5 : code);
 }
 
+static bool is_called(const EngVerdict *verdict)
+{
+    return verdict->word == ENG_VERDICT_SLOWER || verdict->word == ENG_VERDICT_FASTER;
+}
+
+static EngStatus print_worth(const EngAb *ab, EngDb *db, const char *run_id, EngArena *arena,
+                             EngErr *err)
+{
+    EngRunStatus run;
+    int n, n_changes = 0;
+    const EngAbPoint *points = eng_ab_points(ab, &n);
+    EngChange *changes = eng_arena_alloc(arena, ((size_t)n + 1) * sizeof *changes);
+    if (!changes) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for the result");
+    for (int i = 0; i < n; i++)
+        if (points[i].outcome == ENG_OUTCOME_MEASURED)
+            changes[n_changes++] = (EngChange){.experiment = points[i].experiment,
+                                               .axes_json = points[i].axes_json,
+                                               .variant = points[i].variant,
+                                               .ratio = points[i].effect.ratio.ratio,
+                                               .called = is_called(&points[i].verdict)};
+    EngStatus status = eng_db_status(db, run_id, arena, &run, err);
+    if (status) return status;
+    return eng_worth_print_changes(db, run.machine_id, changes, n_changes, "new over old", err);
+}
+
+static EngStatus read_worth(EngCli *cli, const EngAb *ab, const char *run_id, EngErr *err)
+{
+    EngDb *db = NULL;
+    EngArena *arena = eng_arena_create();
+    if (!arena) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for the result");
+    EngStatus status = eng_db_open(eng_cli_text(cli, "db"), ENG_DB_READ, &db, err);
+    if (!status) status = print_worth(ab, db, run_id, arena, err);
+    eng_db_close(db);
+    eng_arena_destroy(arena);
+    return status;
+}
+
 /* Times of every pair, for recordings of noise (tests/data/noise_pairs.csv). */
 static EngStatus write_samples(const EngAb *ab, const char *path, EngErr *err)
 {
@@ -211,6 +249,7 @@ static EngStatus run(EngCli *cli, EngErr *err)
         ENG_FAIL(err, status, "interrupted; the same command goes on where run %.8s stopped",
                  result.run_id);
     if (!status) status = print_points(ab, err);
+    if (!status) status = read_worth(cli, ab, result.run_id, err);
     if (!status) sum_up(cli, ab, &result);
     if (!status && eng_cli_text(cli, "samples"))
         status = write_samples(ab, eng_cli_text(cli, "samples"), err);
@@ -226,7 +265,11 @@ static const EngOption g_options[] = {
      .repeat = true,
      .help = "values of an axis, as for `engram run`"},
     {.name = "segments", .value = "N", .def = "20", .help = "worker lifetimes a point, 6 or more"},
-    {.name = "pairs", .value = "N", .def = "12", .help = "pairs of samples in each lifetime"},
+    {.name = "pairs",
+     .value = "N",
+     .def = "12",
+     .help =
+         "pairs of samples in each lifetime; 12 x 20 find 3 % on a busy machine, 4 x 20 need not"},
     {.name = "budget",
      .value = "SECONDS",
      .def = "0",
@@ -252,14 +295,14 @@ const EngVerb eng_verb_ab = {
     .operands = "OLD NEW [SWEEP_FILE | EXPERIMENT]",
     .summary = "compare two builds of the kernels: faster, slower, same or unclear",
     .details =
-        "OLD and NEW are shared objects with kernels (include/engram/plugin.h) or build folders of "
-        "cmake.\nFrom a folder libengram_kernels.so is taken, and built first when it is missing "
-        "there, or, for\nNEW, with --build: `engram ab old.so build gather --build` compiles and "
-        "judges.\n"
-        "Ratios are of times: below 1 is faster. Exit code 3: something is slower; 4: something is "
-        "unclear\nand --strict is given. Verdicts are stored (`engram export --verdicts`); a "
-        "killed "
-        "or interrupted\ncomparison goes on with the same command.",
+        "OLD and NEW are shared objects with kernels (include/engram/plugin.h) or build folders "
+        "of\n"
+        "cmake. From a folder libengram_kernels.so is taken, and built first when it is missing\n"
+        "there, or, for NEW, with --build: `engram ab old.so build gather --build` compiles and\n"
+        "judges. Ratios are of times: below 1 is faster. Exit code 3: something is slower; 2: a\n"
+        "point failed or was wrong; 5: nothing could be judged; 4: something is unclear and\n"
+        "--strict is given. Verdicts are stored (`engram export --verdicts`); a killed or\n"
+        "interrupted comparison goes on with the same command.",
     .options = g_options,
     .n_options = sizeof g_options / sizeof *g_options,
     .max_operands = 3,

@@ -9,16 +9,13 @@
 #include "base/str.h"
 #include "bench/cli/table.h"
 #include "bench/cli/verbs.h"
+#include "bench/cli/worth.h"
 #include "bench/core/block.h"
 #include "bench/core/db_compare.h"
 #include "bench/core/db_expectation.h"
 #include "bench/core/db_verdicts.h"
 #include "bench/core/verdict.h"
 #include "bench/experiments/experiments.h"
-
-/* Margins of roof-normalized medians that mean nothing between runs, by what was seen here. */
-#define FLOOR_ONE_THREAD   0.05
-#define FLOOR_MORE_THREADS 0.10
 
 /* A config key that both runs have. */
 typedef struct Common {
@@ -57,14 +54,6 @@ static EngStatus join(Comparison *c, EngArena *arena, bool across, EngErr *err)
         c->common[c->n_common++] = (Common){.a = a, .b = b};
     }
     return ENG_OK;
-}
-
-/* A machine that moved the roof between the runs moves other kernels too, by another share: what it
- * did to the roof is the least that a difference must exceed. */
-static double floor_of(const EngComparedPoint *a, const EngComparedPoint *b)
-{
-    double rule = eng_threads_of(a->axes_json) > 1 ? FLOOR_MORE_THREADS : FLOOR_ONE_THREAD;
-    return fmax(rule, exp(fabs(log(b->roof_ns / a->roof_ns))) - 1);
 }
 
 /* NULL: counted, or of no experiment that is known. */
@@ -136,7 +125,8 @@ static EngStatus judge(Comparison *c, EngArena *arena, EngErr *err)
         m->instead = instead_of_verdict(m, &m->reason);
         if (m->instead) continue;
         m->effect.ratio = eng_two_runs(m->a->log_ratios, m->a->n, m->b->log_ratios, m->b->n);
-        m->effect.control.ratio = 1 + floor_of(m->a, m->b);
+        m->effect.control.ratio =
+            1 + eng_two_runs_floor(eng_threads_of(m->a->axes_json), m->a->roof_ns, m->b->roof_ns);
         effects[judged++] = m->effect;
     }
     EngStatus status = eng_verdicts(&eng_verdict_rules, effects, judged, verdicts, err);
@@ -254,6 +244,24 @@ static EngStatus print(EngCli *cli, const Comparison *c, EngErr *err)
     return status;
 }
 
+static EngStatus print_worth(const Comparison *c, EngDb *db, EngArena *arena, EngErr *err)
+{
+    int n = 0;
+    EngChange *changes = eng_arena_alloc(arena, ((size_t)c->n_common + 1) * sizeof *changes);
+    if (!changes) return ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a comparison");
+    for (int i = 0; i < c->n_common; i++) {
+        const Common *m = &c->common[i];
+        if (m->instead) continue;
+        changes[n++] = (EngChange){.experiment = m->b->experiment,
+                                   .axes_json = m->b->axes_json,
+                                   .variant = m->b->variant,
+                                   .ratio = m->effect.ratio.ratio,
+                                   .called = m->verdict.word == ENG_VERDICT_SLOWER ||
+                                             m->verdict.word == ENG_VERDICT_FASTER};
+    }
+    return eng_worth_print_changes(db, c->b.machine_id, changes, n, "B over A", err);
+}
+
 static EngStatus compare(EngCli *cli, EngDb *db_a, EngDb *db_b, EngArena *arena, EngErr *err)
 {
     Comparison c = {0};
@@ -272,6 +280,7 @@ static EngStatus compare(EngCli *cli, EngDb *db_a, EngDb *db_b, EngArena *arena,
     status = join(&c, arena, across, err);
     if (!status) status = judge(&c, arena, err);
     if (!status) status = print(cli, &c, err);
+    if (!status) status = print_worth(&c, db_b, arena, err);
     if (!status && db_a == db_b && c.n_common) store(&c, eng_db_path(db_a), arena);
     return status;
 }
@@ -308,10 +317,13 @@ const EngVerb eng_verb_compare = {
     .summary = "compare two finished runs, each time over the roof measured beside it",
     .details =
         "Points are joined by configuration. Runs share no pairs, so a difference must exceed 5 %\n"
-        "(10 % with several threads), and what the roof itself moved by, to be called; `engram ab` "
-        "tells smaller ones apart. Exit codes as there.\nVerdicts are stored (`engram export "
-        "--verdicts`) unless the runs lie in "
-        "two databases.",
+        "(10 % with several threads), and what the roof itself moved by, to be called; `engram "
+        "ab`\n"
+        "tells smaller ones apart. Exit code 3: something is slower; 2: a point that A measured\n"
+        "failed or was wrong in B; 5: nothing could be judged; 4: --strict is given, and "
+        "something\n"
+        "is unclear or could not be judged. Verdicts are stored (`engram export --verdicts`)\n"
+        "unless the runs lie in two databases.",
     .options = g_options,
     .n_options = sizeof g_options / sizeof *g_options,
     .max_operands = 2,

@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "bench/cli/table.h"
 #include "bench/cli/verbs.h"
-#include "bench/core/amdahl.h"
+#include "bench/cli/worth.h"
 #include "bench/core/tune.h"
 #include "bench/experiments/experiments.h"
 
@@ -189,33 +189,18 @@ static EngStatus print_worth(EngDb *db, const EngTuneSpace *space, const EngTune
                              const EngSummaryRow *row, EngErr *err)
 {
     const char *stage = space->experiment->name;
-    char text[512], preset[64];
-    int64_t tokens, threads;
+    bool is_stage, over = result->n_order > 1;
     EngAmdahl amdahl;
-    if (!row || eng_experiment_axis(space->experiment, "tokens") < 0) return ENG_OK;
-    if (!strcmp(stage, "chain")) return ENG_OK;
-    if (!eng_axes_word(row->axes_json, "preset", preset, sizeof preset) ||
-        !eng_axes_int(row->axes_json, "tokens", &tokens))
-        return ENG_OK;
-    if (!eng_axes_int(row->axes_json, "threads", &threads)) threads = 1;
+    if (!row) return ENG_OK;
     EngStatus status =
-        eng_amdahl_find(db, result->machine_id, stage, preset, tokens, threads, &amdahl, err);
-    if (status) return status;
-    if (!amdahl.found) {
-        printf(
-            "chain: no measured chain of %s at %lld tokens here, so no word on what this is worth "
-            "(engram run chain -a preset=%s -a tokens=%lld)\n",
-            preset, (long long)tokens, preset, (long long)tokens);
-        return ENG_OK;
-    }
-    if (result->n_order > 1) {
-        eng_amdahl_text(&amdahl, stage, result->margin.median, text, sizeof text);
-        printf("chain: over the second, %s\n", text);
-    }
-    if (row->percent_of_roof > 0 && row->percent_of_roof < 100) {
-        eng_amdahl_text(&amdahl, stage, 100 / row->percent_of_roof, text, sizeof text);
-        printf("chain: what is left to the roof, %s\n", text);
-    }
+        eng_worth_find(db, result->machine_id, stage, row->axes_json, &amdahl, &is_stage, err);
+    if (status || !is_stage) return status;
+    if (over || !amdahl.found)
+        eng_worth_print_line(&amdahl, stage, row->axes_json, "over the second",
+                             over ? result->margin.median : 1);
+    if (amdahl.found && row->percent_of_roof > 0 && row->percent_of_roof < 100)
+        eng_worth_print_line(&amdahl, stage, row->axes_json, "what is left to the roof",
+                             100 / row->percent_of_roof);
     return ENG_OK;
 }
 

@@ -81,7 +81,7 @@ static size_t width_of(const char *text)
     return n;
 }
 
-static void print_broken(FILE *out, const char *text, size_t at, size_t indent)
+void eng_prose_print(FILE *out, const char *text, size_t at, size_t indent)
 {
     bool begun = false;
     for (size_t n; *(text += strspn(text, " ")); text += n) {
@@ -107,7 +107,7 @@ static void print_broken(FILE *out, const char *text, size_t at, size_t indent)
 void eng_text_print(FILE *out, const char *text, size_t at, size_t indent)
 {
     if (isatty(fileno(out)) == 1)
-        print_broken(out, text, at, indent);
+        eng_prose_print(out, text, at, indent);
     else
         fprintf(out, "%s\n", text);
 }
@@ -176,16 +176,17 @@ static EngStatus fold(const EngTextTable *table, Layout *layout, FILE *out, EngE
                        table->cells[c]);
     }
     EngStatus status = eng_str_status(&said, err);
-    if (!status && said.n) print_broken(out, said.text, 0, INDENT);
+    if (!status && said.n) eng_prose_print(out, said.text, 0, INDENT);
     eng_str_free(&said);
     return status;
 }
 
-/* Puts first columns of text above their rows until the others fit. */
+/* Puts first columns of text above their rows until the others fit; a last one of long text need
+ * not, it has lines of its own. */
 static void raise_columns(const EngTextTable *table, Layout *layout)
 {
     size_t text = layout->widths[layout->last];
-    if (!table->columns[layout->last].right && text > LEAST_TEXT) text = LEAST_TEXT;
+    if (!table->columns[layout->last].right && text > LEAST_TEXT) text = 0;
     for (int c = 0; c < layout->last && layout->before + text > ENG_TABLE_COLUMNS; c++) {
         if (layout->folded[c]) continue;
         if (table->columns[c].right) break;

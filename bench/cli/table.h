@@ -31,6 +31,8 @@ void eng_table_free(EngTextTable *table); /* accepts NULL */
 /* text from column `at` on, and a newline. In a terminal it is broken at spaces, so that no line is
  * wider than ENG_TABLE_COLUMNS (words that are stay whole); further lines begin at `indent`. */
 void eng_text_print(FILE *out, const char *text, size_t at, size_t indent);
+/* The same, broken wherever it goes: for what no program reads by lines. */
+void eng_prose_print(FILE *out, const char *text, size_t at, size_t indent);
 
 /* "sampling ended: pairs reached 12, time budget 3\n"; nothing when no sampling ended yet. */
 void eng_stops_print(const EngRunStatus *run);

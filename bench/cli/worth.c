@@ -126,3 +126,84 @@ void eng_worth_print(const EngSummaryRow *rows, int n, const EngWorth *worth)
         lines++;
     }
 }
+
+/* ---- changes -----------------------------------------------------------------------------------
+ */
+
+/* The chain tells the share of its stages as metrics. */
+static bool is_stage_of_chain(const char *experiment)
+{
+    const EngExperiment *chain;
+    char metric[64];
+    bool found = false;
+    snprintf(metric, sizeof metric, "share_%s", experiment);
+    if (eng_experiment_find(&eng_experiments, "chain", &chain, NULL)) return false;
+    for (int i = 0; i < chain->n_metrics; i++) found |= !strcmp(chain->metrics[i].name, metric);
+    return found;
+}
+
+EngStatus eng_worth_find(EngDb *db, const char *machine_id, const char *experiment,
+                         const char *axes_json, EngAmdahl *amdahl, bool *is_stage, EngErr *err)
+{
+    char preset[64];
+    int64_t tokens, threads = 1;
+    *is_stage = is_stage_of_chain(experiment) &&
+                eng_axes_word(axes_json, "preset", preset, sizeof preset) &&
+                eng_axes_int(axes_json, "tokens", &tokens);
+    if (!*is_stage) return ENG_OK;
+    eng_axes_int(axes_json, "threads", &threads);
+    EngStatus status =
+        eng_amdahl_find(db, machine_id, experiment, preset, tokens, threads, amdahl, err);
+    /* A chain was measured, and goes another way: `lookup` is a stage of the fused one alone. */
+    if (!status && !amdahl->found && amdahl->chain_us > 0) *is_stage = false;
+    return status;
+}
+
+void eng_worth_print_line(const EngAmdahl *amdahl, const char *experiment, const char *axes_json,
+                          const char *what, double speedup)
+{
+    char text[512], preset[64] = "";
+    long long tokens = (long long)amdahl->tokens;
+    size_t at = 0;
+    if (amdahl->found) {
+        at = (size_t)printf("chain: %s, ", what);
+        eng_amdahl_text(amdahl, experiment, speedup, text, sizeof text);
+    } else {
+        eng_axes_word(axes_json, "preset", preset, sizeof preset);
+        snprintf(text, sizeof text,
+                 "chain: no measured chain of %s at %lld tokens here, so no word on what this is "
+                 "worth (engram run chain -a preset=%s -a tokens=%lld)",
+                 preset, tokens, preset, tokens);
+    }
+    eng_prose_print(stdout, text, at, 4);
+}
+
+EngStatus eng_worth_print_changes(EngDb *db, const char *machine_id, const EngChange *changes,
+                                  int n, const char *what, EngErr *err)
+{
+    EngAmdahl best = {.found = false};
+    const EngChange *of = NULL;
+    double most = 0;
+    char name[160];
+    EngStatus status = ENG_OK;
+    for (int i = 0; i < n && !status; i++) {
+        const EngChange *c = &changes[i];
+        EngAmdahl amdahl;
+        bool is_stage;
+        status =
+            eng_worth_find(db, machine_id, c->experiment, c->axes_json, &amdahl, &is_stage, err);
+        if (status || !is_stage || !(c->ratio > 0)) continue;
+        double gain = amdahl.found ? fabs(eng_amdahl_gain(amdahl.share, 1 / c->ratio)) : 0;
+        bool more = !of || amdahl.found > best.found ||
+                    (amdahl.found == best.found &&
+                     (c->called > of->called || (c->called == of->called && gain > most)));
+        if (!more) continue;
+        best = amdahl;
+        of = c;
+        most = gain;
+    }
+    if (status || !of) return status;
+    snprintf(name, sizeof name, "%s of %s%s", what, of->variant, n > 1 ? " (the most)" : "");
+    eng_worth_print_line(&best, of->experiment, of->axes_json, name, 1 / of->ratio);
+    return ENG_OK;
+}

@@ -12,6 +12,10 @@
 #define EXACT_SEGMENTS 60 /* more: the normal approximation is good to four digits */
 #define CONFIDENCE     0.95
 
+/* Margins of roof-normalized medians that mean nothing between runs, by what was seen here. */
+#define FLOOR_ONE_THREAD   0.05
+#define FLOOR_MORE_THREADS 0.10
+
 const EngVerdictRules eng_verdict_rules = {
     .alpha = 0.05, .threshold = 0.02, .band = 0.02, .resolution_ns = 0};
 
@@ -258,6 +262,12 @@ EngRatio eng_two_runs(double *a, int n_a, double *b, int n_b)
         out.p = 4 * tail;
     }
     return out;
+}
+
+double eng_two_runs_floor(int threads, double roof_a_ns, double roof_b_ns)
+{
+    double rule = threads > 1 ? FLOOR_MORE_THREADS : FLOOR_ONE_THREAD;
+    return fmax(rule, exp(fabs(log(roof_b_ns / roof_a_ns))) - 1);
 }
 
 /* ---- the family --------------------------------------------------------------------------------

@@ -69,6 +69,10 @@ EngStatus eng_effect_of(const EngAbSample *samples, int n, EngEffect *effect, En
  * so the unit is the sample; what that leaves out, the drift between runs, is what a wider floor is
  * for. Both arrays are sorted. n_segments stays 0. */
 EngRatio eng_two_runs(double *a, int n_a, double *b, int n_b);
+/* The least difference of such a ratio that means anything, for a control of 1 + this: how far
+ * medians over roofs moved between runs of the same code here, and at least what the roof itself
+ * moved by, since a machine that slows a roof slows other kernels too, by another share. */
+double eng_two_runs_floor(int threads, double roof_a_ns, double roof_b_ns);
 
 typedef struct EngVerdictRules {
     double alpha;         /* family-wise error, 0.05 */

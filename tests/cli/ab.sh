@@ -50,6 +50,13 @@ sqlite=$(command -v sqlite3) && {
 expect 3 'mine .*slower' ab old.so slow.so gather "${point[@]}" --segments=30
 expect 0 ' 0 slower' ab old.so same.so gather "${point[@]}"
 
+# ---- worth for the chain ----
+tiny=(-a preset=tiny -a corpus=synthetic -a tokens=16)
+expect 0 '^chain: no measured chain of tiny at 16 tokens here' ab old.so same.so gather "${tiny[@]}" --segments=6 --pairs=2
+expect 0 '^chain ' run chain "${tiny[@]}" -a pairs=4 -a segments=1
+expect 0 '^chain: new over old of mine, x[0-9.]+ on gather = .* of the chain at 16 tokens' \
+    ab old.so same.so gather "${tiny[@]}" --segments=6 --pairs=2 --fresh
+
 # ---- memory: three workers share the table, each has the rest for itself ----
 point=(-a corpus=synthetic -a rows=1024 -a heads=2)
 export ENG_MEMORY_BYTES=60000000

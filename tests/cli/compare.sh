@@ -89,6 +89,13 @@ done
 for strict in '' --strict; do
     expect 5 'best +not judged +[0-9.]+ +[0-9.]+ +no roof measured beside it' compare latest~1 latest --db=c.db $strict
 done
+# What it is worth for the chain: the same database has one of that preset and tokens, or none.
+for _ in 1 2; do
+    "$engram" run gather -a preset=tiny -a corpus=synthetic -a tokens=2 -a variant=portable -a pairs=6 --fresh --data=. --db=c.db \
+        >/dev/null 2>&1 || fail "run of tiny"
+done
+expect 0 '^chain: B over A of portable, x[0-9.]+ on gather = .* of the chain at 2 tokens' compare latest~1 latest --db=c.db
+expect 0 '^chain: no measured chain of v41-flash at 16 tokens here' compare "$a" "$b" --db=a.db
 # Another machine.
 sqlite3 b.db "INSERT INTO machines SELECT 'other', cpu_model, cores, memory_bytes, cache_bytes, gpu, description_json
     FROM machines LIMIT 1; UPDATE runs SET machine_id = 'other'"
