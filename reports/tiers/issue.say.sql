@@ -14,5 +14,5 @@ SELECT (SELECT group_concat(sentence, ' ') FROM (
                 || CASE WHEN knee = last THEN ', still rising' WHEN knee = under_way THEN '' ELSE printf(', nine tenths of it from %d on', knee) END AS part
               FROM said ORDER BY panel_no, most DESC)
         GROUP BY panel ORDER BY panel_no))
-    || printf(' A batch is the rows of %d tokens (%s).', max(tokens), max(row_format) || iif(max(row_format) = 'fp8', ', scales apart' || iif(max(scales) = 'memory', ' and in memory', ''), ''))
+    || printf(' A batch is the rows of %s token%s (%s).', (SELECT group_concat(tokens, ', ') FROM (SELECT DISTINCT tokens FROM figure ORDER BY tokens)), iif(max(tokens) = 1, '', 's'), max(row_format) || iif(max(row_format) = 'fp8', ', scales apart' || iif(max(scales) = 'memory', ' and in memory', ''), ''))
 FROM figure;

@@ -150,16 +150,16 @@ static void cached(Fixture *f)
 }
 
 /* Four times as many under way from point to point: depths from 4, threads from 1. */
-static void issue(Fixture *f, const char *store, const char *residency, const char *io,
+static void issue(Fixture *f, const char *store, const char *residency, const char *io, int tokens,
                   const double *rows_per_s, int n)
 {
     for (int i = 0; i < n; i++) {
         fixture_block(f, "tier");
         fixture_point(f, "tier", "", false, 0, NULL,
                       "\"store\":\"%s\",\"residency\":\"%s\",\"io\":\"%s\",\"depth\":%d,"
-                      "\"readers\":%d,\"row_format\":\"fp8\",\"scales\":\"disk\",\"tokens\":32",
+                      "\"readers\":%d,\"row_format\":\"fp8\",\"scales\":\"disk\",\"tokens\":%d",
                       store, residency, io, strcmp(store, "uring") ? 64 : 4 << 2 * i,
-                      strcmp(store, "uring") ? 1 << 2 * i : 8);
+                      strcmp(store, "uring") ? 1 << 2 * i : 8, tokens);
         fixture_metric(f, "tier", "rows_per_s", "rows/s", "wall", rows_per_s[i], 0, 0);
     }
 }
@@ -293,9 +293,9 @@ static int set_up(void **state)
             fixture_open(&f, in_dir("changed.db"));
             fixture_run(&f, "66660000aaaa", "2026-01-01T00:00:00Z");
         }
-        issue(&f, "uring", "cold", "direct", other ? flat : rising, 3);
-        issue(&f, "uring", "cold", "buffered", flat, 3);
-        issue(&f, "mmap", "warm", "buffered", warm, 2);
+        issue(&f, "uring", "cold", "direct", 32, other ? flat : rising, 3);
+        issue(&f, "uring", "cold", "buffered", other ? 16 : 32, flat, 3);
+        issue(&f, "mmap", "warm", "buffered", 32, warm, 2);
         layouts(&f, other ? 4 : 20);
         prefill(&f, other ? 0.4 : 0.8);
         modules(&f, other ? 0.2 : 0.6);
@@ -359,10 +359,13 @@ static void test_changed_data(void **state)
 {
     static const char *const said[][2] = {
         {"Past the page cache: uring reaches 60 thousand rows/s with 64 under way, still rising.",
-         "Past the page cache: uring reaches 50 thousand rows/s with 64 under way, nine tenths of "
+         "Past the page cache, 32 tokens: uring reaches 50 thousand rows/s with 64 under way, nine "
+         "tenths of "
          "it from 16 on."},
-        {"Warm: mmap reaches 3 million rows/s with 4 under way, still rising.", NULL},
-        {"A batch is the rows of 32 tokens (fp8, scales apart).", NULL},
+        {"Warm: mmap reaches 3 million rows/s with 4 under way, still rising.",
+         "Cold, 16 tokens: uring reaches"},
+        {"A batch is the rows of 32 tokens (fp8, scales apart).",
+         "A batch is the rows of 16, 32 tokens (fp8, scales apart)."},
         {"256 + 8 apart takes 20 µs a row, 2 reads and 8192 B; 256, 8 in memory takes 8 µs a row, "
          "1 read and 4096 B; int4, 144 takes 5 µs a row, 1 read and 4096 B.",
          "256, 8 in memory takes 8 µs a row, 1 read and 4096 B; 256 + 8 apart takes 4 µs a row, "
