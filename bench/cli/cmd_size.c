@@ -101,6 +101,9 @@ static const EngOption g_options[] = {
      .value = "fetch=SHARE,compute=SHARE",
      .help = "how much slower each is beside the other"},
     {.name = "years", .value = "N", .help = "that bought things are used for, for the cost"},
+    {.name = "power-price",
+     .value = "PRICE",
+     .help = "of what TIER.power says that is drawn, for the cost: 0.1USD/kWh"},
     {.name = "training",
      .value = "KEY=VALUE,...",
      .help = "ranks, group, node, tokens, unique, state, gradient, near, far, stages[, vision, "

@@ -35,6 +35,8 @@ static bool counts(const EngSize *s, const EngSizePath *path, const EngTier *tie
     bool tables = tier == path->tiers[0];
     switch (f) {
     case ENG_TIER_RENT:
+    case ENG_TIER_DEVICE_PRICE:
+    case ENG_TIER_POWER:
     case ENG_TIER_UNIT_PRICE:
     case ENG_TIER_BYTE_PRICE:
     case ENG_TIER_COPY_BANDWIDTH:

@@ -111,6 +111,7 @@ static EngStatus bill_points(const EngSize *s, const EngSizePath *path, const En
         eng_size_word(p, "traffic", t->name);
         eng_size_word(p, "item", r.bill.lines[i].name);
         eng_size_word(p, "unpriced", *r.bill.unpriced ? r.bill.unpriced : "nothing");
+        eng_size_word(p, "unpowered", *r.bill.unpowered ? r.bill.unpowered : "nothing");
         eng_size_value(p, ENG_SIZE_USD_LOW, r.bill.lines[i].low);
         eng_size_value(p, ENG_SIZE_USD_HIGH, r.bill.lines[i].high);
         eng_size_value(p, ENG_SIZE_VALUE, t->rate);

@@ -55,6 +55,7 @@ static void print_holding(const EngSize *s, EngStr *out)
     for (int i = 0; i < s->n_reserves; i++)
         eng_str_printf(out, "  reserve: %s, %.6g GB\n", s->reserves[i].name,
                        (double)s->reserves[i].bytes / 1e9);
+    if (s->power_price) eng_str_printf(out, "  power: %g USD/kWh\n", s->power_price);
     if (s->years) eng_str_printf(out, "  what is bought is used for %g years\n", s->years);
 }
 

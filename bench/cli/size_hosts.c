@@ -47,17 +47,14 @@ EngStatus eng_size_hosts(const EngSize *s, EngSizeResult *r, EngErr *err)
 
 static const EngQuantity g_none = {0};
 
-/* Of any tier: a device has one price, whichever of its tiers names it. */
-static const EngQuantity *device_price(const EngSize *s, EngTierField field)
+const EngQuantity *eng_size_device_price(const EngSize *s, EngTierField field)
 {
     for (int i = 0; i < s->machine.n_tiers; i++)
         if (eng_tier_has(&s->machine.tiers[i], field)) return &s->machine.tiers[i].fields[field];
     return &g_none;
 }
 
-/* Paid with a device: what is of the machine that has its memory or its price, and links, which
- * come with their ends. */
-static bool comes_with_device(const EngSize *s, const EngTier *tier)
+bool eng_size_comes_with_device(const EngSize *s, const EngTier *tier)
 {
     static const char *const links[] = {"hbm", "pcie", "c2c", "nvlink"};
     int from = 0;
@@ -80,7 +77,7 @@ static void bill_tier(const EngSize *s, EngSizeResult *r, const EngTier *tier,
     const EngQuantity *piece = &tier->fields[ENG_TIER_UNIT_PRICE];
     const EngQuantity *byte = &tier->fields[ENG_TIER_BYTE_PRICE];
     char name[48];
-    if (comes_with_device(s, tier) && !piece->origin && !byte->origin) return;
+    if (eng_size_comes_with_device(s, tier) && !piece->origin && !byte->origin) return;
     snprintf(name, sizeof name, "%s%s", tier->name, what);
     EngPlace place;
     bool holds = eng_tier_place(tier, &place) && byte->origin;
@@ -94,10 +91,43 @@ static void bill_tier(const EngSize *s, EngSizeResult *r, const EngTier *tier,
                     amount, s->years ? s->years : 1, r->traffic->rate);
 }
 
+/* By name: a moved tier is a copy. */
+static bool plan_uses(const EngSize *s, const EngSizePath *path, const char *tier)
+{
+    bool used =
+        (s->link && !strcmp(tier, s->link->name)) || (s->scales && !strcmp(tier, s->scales->name));
+    for (int i = 0; i < path->n; i++) used = used || !strcmp(tier, path->tiers[i]->name);
+    return used;
+}
+
+/* Of all tiers that have one, wherever they lie; a rented device comes with its power. */
+static void bill_power(const EngSize *s, EngSizeResult *r, bool rented)
+{
+    double watts = 0;
+    bool devices = rented;
+    if (!s->power_price) {
+        snprintf(r->bill.unpowered, sizeof r->bill.unpowered, "power");
+        return;
+    }
+    for (int i = 0; i < s->machine.n_tiers; i++) {
+        const EngTier *tier = &s->machine.tiers[i];
+        bool of_device = eng_size_comes_with_device(s, tier),
+             known = eng_tier_has(tier, ENG_TIER_POWER);
+        if (!known && !of_device && plan_uses(s, r->path, tier->name))
+            eng_bill_unpowered(&r->bill, tier->name);
+        if (!known || (of_device && rented)) continue;
+        devices = devices || of_device;
+        watts += tier->fields[ENG_TIER_POWER].value *
+                 (eng_size_of_host(tier) ? r->fleet.hosts : r->fleet.devices);
+    }
+    eng_bill_power(&r->bill, watts, s->power_price, r->traffic->rate);
+    if (!devices) eng_bill_unpowered(&r->bill, "devices");
+}
+
 EngStatus eng_size_bill(const EngSize *s, EngSizeResult *r, EngErr *err)
 {
-    const EngQuantity *rent = device_price(s, ENG_TIER_RENT);
-    const EngQuantity *price = s->years ? device_price(s, ENG_TIER_DEVICE_PRICE) : &g_none;
+    const EngQuantity *rent = eng_size_device_price(s, ENG_TIER_RENT);
+    const EngQuantity *price = s->years ? eng_size_device_price(s, ENG_TIER_DEVICE_PRICE) : &g_none;
     bool scales_on_path = !s->scales, link_on_path = !s->link;
     EngLedger ledger;
     EngStatus status = eng_size_ledger(s, r->path, &ledger, err);
@@ -115,6 +145,7 @@ EngStatus eng_size_bill(const EngSize *s, EngSizeResult *r, EngErr *err)
     }
     if (!scales_on_path) bill_tier(s, r, s->scales, &ledger, " for the scales");
     if (!link_on_path) bill_tier(s, r, s->link, &ledger, " between holders");
+    bill_power(s, r, rent->origin != ENG_UNKNOWN);
     return ENG_OK;
 }
 
@@ -162,11 +193,11 @@ void eng_size_print_hosts(const EngSize *s, const EngSizeResult *r, EngStr *out)
     if (r->bill.n)
         eng_str_printf(out, "  %-24s %.*f to %.*f USD per million tokens\n", "in all",
                        USD(r->bill.low), USD(r->bill.high));
-    if (*r->bill.unpriced)
-        eng_str_printf(out,
-                       "  without: %s (no price is known; --assume one, with --years for what is "
-                       "bought), power\n",
-                       r->bill.unpriced);
-    else
-        eng_str_add(out, "  without: power\n");
+    if (*r->bill.unpriced || *r->bill.unpowered)
+        eng_str_printf(out, "  without: %s%s%s%s\n", r->bill.unpriced,
+                       *r->bill.unpriced
+                           ? " (no price is known; --assume one, with --years for what "
+                             "is bought)"
+                           : "",
+                       *r->bill.unpriced && *r->bill.unpowered ? ", " : "", r->bill.unpowered);
 }

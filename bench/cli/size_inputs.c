@@ -266,9 +266,40 @@ static EngStatus check_assumed_tiers(const EngSize *s, EngErr *err)
     return ENG_OK;
 }
 
+/* Power that nobody pays for, or that the rent of a device does; a price of none. */
+static EngStatus check_power(const EngSize *s, EngErr *err)
+{
+    int n = 0;
+    for (int i = 0; i < s->machine.n_tiers; i++) {
+        const EngTier *tier = &s->machine.tiers[i];
+        bool assumed = tier->fields[ENG_TIER_POWER].origin == ENG_ASSUMED;
+        bool rented =
+            eng_size_device_price(s, ENG_TIER_RENT)->origin && eng_size_comes_with_device(s, tier);
+        if (assumed && !s->power_price)
+            return ENG_FAIL(err, ENG_USAGE,
+                            "--assume: %s.power at which price? --power-price=0.1USD/kWh",
+                            tier->name);
+        if (assumed && rented)
+            return ENG_FAIL(err, ENG_USAGE,
+                            "--assume: %s.power is paid with the rent of the device", tier->name);
+        n += eng_tier_has(tier, ENG_TIER_POWER) && !rented;
+    }
+    if (!s->power_price || n) return ENG_OK;
+    return ENG_FAIL(err, ENG_USAGE,
+                    "--power-price: of what? Nothing that is not rented has a power, such as "
+                    "--assume=%s.power=700W",
+                    s->paths[0].tiers[0]->name);
+}
+
 /* What would change nothing is refused, since it was meant to. */
 static EngStatus check_unused(const EngSize *s, EngErr *err)
 {
+    EngStatus status = check_power(s, err);
+    if (status) return status;
+    if (s->power_price > 0 && !(s->ranks && s->host_devices))
+        return ENG_FAIL(err, ENG_USAGE,
+                        "--power-price: power is of hosts; --ranks, devices of a replica, and "
+                        "--host-devices are needed");
     if (s->years > 0 && !(s->ranks && s->host_devices))
         return ENG_FAIL(err, ENG_USAGE,
                         "--years: what is bought is for hosts; --ranks, devices of a replica, and "
@@ -393,6 +424,7 @@ static EngStatus read_numbers(EngSize *s, EngErr *err)
                       {"issue", ENG_DIM_SECONDS, &s->issue},
                       {"context", ENG_DIM_COUNT, &s->kv_tokens},
                       {"years", ENG_DIM_COUNT, &s->years},
+                      {"power-price", ENG_DIM_USD_PER_KWH, &s->power_price},
                       {"zipf", ENG_DIM_NUMBER, &s->zipf}};
     EngStatus status = eng_size_need_int(s, "layers", "layers of the backbone",
                                          ENG_SIZE_MAX_BACKBONE, &s->n_layers, err);

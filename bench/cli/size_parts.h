@@ -63,7 +63,7 @@ typedef struct EngSize {
     EngTraffic traffic[ENG_SIZE_MAX_TRAFFIC];
     EngSizeCorpus corpora[ENG_SIZE_MAX_TRAFFIC];
     int shards, copies, readers, ranks, host_devices; /* the last three 0: not given */
-    double slo, years, cache_bytes;                   /* 0: not given */
+    double slo, years, cache_bytes, power_price;      /* 0: not given; USD/kWh */
     const EngTier *cache;                             /* that holds the row cache, or NULL */
     const char *policy;                               /* "lru", "ways", "admission"; "" */
     double zipf;                                      /* exponent of synthetic hits; 0: not given */
@@ -123,6 +123,11 @@ EngStatus eng_size_result(const EngSize *size, const EngSizePath *path, const En
 EngStatus eng_size_hosts(const EngSize *size, EngSizeResult *result, EngErr *err);
 EngStatus eng_size_bill(const EngSize *size, EngSizeResult *result, EngErr *err);
 void eng_size_print_hosts(const EngSize *size, const EngSizeResult *result, EngStr *out);
+/* Rent or price of a device, named by any of its tiers; origin ENG_UNKNOWN: not known. */
+const EngQuantity *eng_size_device_price(const EngSize *size, EngTierField field);
+/* Paid with a device: what is of the machine that has its memory or its price, and links, which
+ * come with their ends. */
+bool eng_size_comes_with_device(const EngSize *size, const EngTier *tier);
 void eng_size_print_usd(const EngBill *bill, EngStr *out); /* and what it is without */
 /* What calibration measured of a fetch beside compute; none where it did not. */
 EngSlowdowns eng_size_beside(const EngSizePath *path);

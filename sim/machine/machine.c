@@ -42,6 +42,7 @@ static const struct {
     [ENG_TIER_DEVICE_PRICE] = {"device_price", ENG_DIM_USD, "3999USD"},
     [ENG_TIER_UNIT_PRICE] = {"unit_price", ENG_DIM_USD, "1500USD"},
     [ENG_TIER_BYTE_PRICE] = {"byte_price", ENG_DIM_USD_PER_GB, "11USD/GB"},
+    [ENG_TIER_POWER] = {"power", ENG_DIM_WATTS, "700W"},
     [ENG_TIER_COPY_BANDWIDTH] = {"copy_bandwidth", ENG_DIM_BYTES_PER_S, "40GB/s"},
     [ENG_TIER_FETCH_SLOWDOWN] = {"fetch_slowdown", ENG_DIM_SHARE, "10%"},
     [ENG_TIER_COMPUTE_SLOWDOWN] = {"compute_slowdown", ENG_DIM_SHARE, "10%"},

@@ -29,12 +29,14 @@ typedef enum EngTierField {
     ENG_TIER_KNEE_OUTSTANDING, /* more requests than this make it slower */
     ENG_TIER_PIN_LIMIT,        /* bytes that can be pinned */
     ENG_TIER_NUMA_NODES,
-    ENG_TIER_POPULATE_RATE,    /* B/s at which a table is read in and its pages are touched */
-    ENG_TIER_PIN_RATE,         /* B/s at which pages are pinned and registered with a device */
-    ENG_TIER_RENT,             /* USD/h of a device with all that comes with it */
-    ENG_TIER_DEVICE_PRICE,     /* USD of such a device, bought */
-    ENG_TIER_UNIT_PRICE,       /* USD of an adapter or drive */
-    ENG_TIER_BYTE_PRICE,       /* USD/GB of memory */
+    ENG_TIER_POPULATE_RATE, /* B/s at which a table is read in and its pages are touched */
+    ENG_TIER_PIN_RATE,      /* B/s at which pages are pinned and registered with a device */
+    ENG_TIER_RENT,          /* USD/h of a device with all that comes with it */
+    ENG_TIER_DEVICE_PRICE,  /* USD of such a device, bought */
+    ENG_TIER_UNIT_PRICE,    /* USD of an adapter or drive */
+    ENG_TIER_BYTE_PRICE,    /* USD/GB of memory */
+    ENG_TIER_POWER, /* W that a device draws with all that comes with it, a host for its memory, an
+                       adapter or a drive */
     ENG_TIER_COPY_BANDWIDTH,   /* bytes read and written by a copy inside it */
     ENG_TIER_FETCH_SLOWDOWN,   /* share by which a gather beside a product is slower ... */
     ENG_TIER_COMPUTE_SLOWDOWN, /* ... and a product beside a gather */

@@ -46,6 +46,9 @@ static const struct {
     {"USD/GB", ENG_DIM_USD_PER_GB, 1e-9},
     {"GFLOP/s", ENG_DIM_FLOPS, 1e9},
     {"TFLOP/s", ENG_DIM_FLOPS, 1e12},
+    {"W", ENG_DIM_WATTS, 1},
+    {"kW", ENG_DIM_WATTS, 1e3},
+    {"USD/kWh", ENG_DIM_USD_PER_KWH, 1},
 };
 
 #define N_UNITS (sizeof g_units / sizeof *g_units)
@@ -68,12 +71,21 @@ static EngStatus factor_of(const char *unit, EngDimension dimension, double *fac
 
 const char *eng_dimension_unit(EngDimension dimension)
 {
-    static const char *const units[ENG_DIM_KINDS] = {
-        [ENG_DIM_BYTES] = "B",     [ENG_DIM_BYTES_PER_S] = "B/s", [ENG_DIM_SECONDS] = "s",
-        [ENG_DIM_PER_S] = "/s",    [ENG_DIM_COUNT] = "",          [ENG_DIM_REQUESTS] = "",
-        [ENG_DIM_NODES] = "",      [ENG_DIM_NUMBER] = "",         [ENG_DIM_SHARE] = "",
-        [ENG_DIM_USD] = "USD",     [ENG_DIM_USD_PER_H] = "USD/h", [ENG_DIM_USD_PER_GB] = "USD/B",
-        [ENG_DIM_FLOPS] = "FLOP/s"};
+    static const char *const units[ENG_DIM_KINDS] = {[ENG_DIM_BYTES] = "B",
+                                                     [ENG_DIM_BYTES_PER_S] = "B/s",
+                                                     [ENG_DIM_SECONDS] = "s",
+                                                     [ENG_DIM_PER_S] = "/s",
+                                                     [ENG_DIM_COUNT] = "",
+                                                     [ENG_DIM_REQUESTS] = "",
+                                                     [ENG_DIM_NODES] = "",
+                                                     [ENG_DIM_NUMBER] = "",
+                                                     [ENG_DIM_SHARE] = "",
+                                                     [ENG_DIM_USD] = "USD",
+                                                     [ENG_DIM_USD_PER_H] = "USD/h",
+                                                     [ENG_DIM_USD_PER_GB] = "USD/B",
+                                                     [ENG_DIM_FLOPS] = "FLOP/s",
+                                                     [ENG_DIM_WATTS] = "W",
+                                                     [ENG_DIM_USD_PER_KWH] = "USD/kWh"};
     return (unsigned)dimension < ENG_DIM_KINDS ? units[dimension] : "";
 }
 

@@ -20,6 +20,8 @@ typedef enum EngDimension {
     ENG_DIM_USD_PER_H,   /* USD/h */
     ENG_DIM_USD_PER_GB,  /* USD/GB */
     ENG_DIM_FLOPS,       /* GFLOP/s TFLOP/s */
+    ENG_DIM_WATTS,       /* W kW */
+    ENG_DIM_USD_PER_KWH, /* USD/kWh */
     ENG_DIM_KINDS
 } EngDimension;
 
@@ -34,7 +36,7 @@ typedef enum EngOrigin {
 } EngOrigin;
 
 typedef struct EngQuantity {
-    double value;     /* bytes, bytes/s, s, 1/s, USD, USD/h, USD/B or a plain number */
+    double value;     /* bytes, bytes/s, s, 1/s, W, USD, USD/h, USD/B or a plain number */
     double low, high; /* prices: their range, of which value is the middle; else value */
     EngOrigin origin;
     char date[11]; /* YYYY-MM-DD: when the source was read or the measurement made */

@@ -70,6 +70,18 @@ static bool priced(EngBill *cost, const char *name, const EngQuantity *price)
     return false;
 }
 
+void eng_bill_power(EngBill *cost, double watts, double usd_per_kwh, double tokens_per_s)
+{
+    double usd = eng_cost_per_million(watts / 1000 * usd_per_kwh, tokens_per_s);
+    add(cost, "power", usd, usd);
+}
+
+void eng_bill_unpowered(EngBill *cost, const char *name)
+{
+    size_t n = strlen(cost->unpowered);
+    snprintf(cost->unpowered + n, sizeof cost->unpowered - n, "%s%s", n ? ", " : "power of ", name);
+}
+
 void eng_bill_rent(EngBill *cost, const char *name, const EngQuantity *per_hour, double count,
                    double tokens_per_s)
 {

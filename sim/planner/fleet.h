@@ -46,12 +46,15 @@ typedef struct EngBill {
     int n;
     EngBillLine lines[ENG_BILL_MAX_LINES];
     double low, high;
-    char unpriced[160]; /* names, comma-separated; "" */
+    char unpriced[160];  /* names, comma-separated; "" */
+    char unpowered[160]; /* "power", or of what it is not counted: "power of dram"; "" */
 } EngBill;
 
 /* count of something that is rented. */
 void eng_bill_rent(EngBill *cost, const char *name, const EngQuantity *per_hour, double count,
                    double tokens_per_s);
+void eng_bill_power(EngBill *cost, double watts, double usd_per_kwh, double tokens_per_s);
+void eng_bill_unpowered(EngBill *cost, const char *name); /* one of which the power is not known */
 /* `amount` (pieces, or bytes with a price per byte) bought and used for `years`. */
 void eng_bill_bought(EngBill *cost, const char *name, const EngQuantity *price, double amount,
                      double years, double tokens_per_s);

@@ -165,6 +165,18 @@ hosts="--model=v41-flash --machine=h200 --machine=epyc-9005 $assume --layers=40 
 decode=--traffic=decode,streams=128,drafted=5,accepted=2.5,layer=600us,rate=100k/s
 "$engram" size $hosts $decode --shards=1 --ranks=5 >out.txt 2>err.txt || fail "idle devices: $(cat err.txt)"
 says 'hosts: 8 for .*on 40 of 64 devices' '  devices  *0.4444 to 1.2444 USD' '  without: power$'
+# Power: 8 hosts whose memory draws 800 W, and 8 drives that draw 25, at 0.1 USD/kWh; the rent of devices pays for theirs. What is
+# used and has none is named, what would not be counted is refused.
+power="$hosts $decode --shards=1 --ranks=5 --assume=dram.power=0.8kW --power-price=0.1USD/kWh"
+"$engram" size $power --db=power.db >out.txt 2>err.txt || fail "power: $(cat err.txt)"
+says '  power  *0.00178 to 0.00178 USD' '  power: 0.1 USD/kWh$' 'dram.power = 800 W, assumed: the plan' '  in all  *0.4467 to 1.2510 USD'
+grep -q '  without: ' out.txt && fail "something is not counted: $(grep without out.txt)"
+grep -q 'rests on:.*dram.power' out.txt && fail "bytes and times rest on power"
+"$engram" size $power --machine=nvme-gen5 --path=nvme,pcie --assume=nvme.latency=80us --assume=nvme.efficiency=90% >out.txt 2>err.txt || fail "power of a drive: $(cat err.txt)"
+says '  without: nvme for the tables (no price is known; .*), power of nvme$'
+"$engram" size $power --machine=nvme-gen5 --path=nvme,pcie --assume=nvme.latency=80us --assume=nvme.efficiency=90% --assume=nvme.power=25W >out.txt 2>err.txt ||
+    fail "power of a drive: $(cat err.txt)"
+says '  without: nvme for the tables (no price is known; .*)$' '  power  *0.00183 to 0.00183 USD'
 # A link is of each of them: 64 of 100 USD over 4 years of 8766 h, 100,000 tokens/s.
 "$engram" size $hosts $decode --shards=1 --ranks=5 --assume=pcie.unit_price=100USD >out.txt 2>err.txt || fail "a priced link: $(cat err.txt)"
 says '  pcie  *0.000507 to 0.000507 USD'
@@ -181,6 +193,10 @@ grep -q 'USD per million' out.txt && fail "a cost of nothing priced"
     --ranks=4 --host-devices=1 --years=3 >out.txt 2>err.txt || fail "a bought machine: $(cat err.txt)"
 says '  devices  *0.0169 to 0.0169 USD' '  without: power$' 'dram.device_price = 3999 USD'
 grep -q 'dram for the tables' out.txt && fail "a machine's price is its memory's"
+# Its power is not in that price: 4 x 140 W at 0.2 USD/kWh for 10,000 tokens/s.
+"$engram" size --machine=gb10 --path=dram --assume=dram.latency=300ns --assume=dram.granule=64B --assume=dram.efficiency=60% ${step/$traffic/${decode/100k/10k}} \
+    --ranks=4 --host-devices=1 --years=3 --assume=dram.power=140W --power-price=0.2USD/kWh >out.txt 2>err.txt || fail "a machine's power: $(cat err.txt)"
+says '  power  *0.00311 to 0.00311 USD' '  in all  *0.0200 to 0.0200 USD'
 # Every input is told, whether it was given or not; what slower layers add besides waiting; two kinds of equally many streams.
 "$engram" size $host $assume --traffic=decode,streams=128,drafted=1,accepted=1.5,layer=90us,rate=1k/s --hash=5us --issue=2us --slo=40ms --ranks=4 \
     --host-devices=8 --context=1000000 --kv=fp8 --years=4 --reserve=graphs=22GiB --interference=fetch=10%,compute=10% --db=inputs.db >out.txt 2>err.txt ||
@@ -279,6 +295,20 @@ expect 1 'slo=prefill=25ms: no --traffic is prefill' "$host $assume --slo=prefil
 expect 1 'slo=decode=1s,prefill=2s: no --traffic is prefill' "$host $assume --slo=decode=1s,prefill=2s"
 expect 1 'years: what is bought is for hosts' "$host $assume --years=4"
 expect 1 'years=1e+18: nothing is used for more than 100' "$host $assume --ranks=4 --host-devices=8 --years=1e18"
+expect 1 'power-price: "0.1": no unit, one of USD/kWh' "${power/=0.1USD\/kWh/=0.1}"
+expect 1 'power-price is given twice' "$power --power-price=0.1USD/kWh"
+power="$hosts $decode --shards=1 --ranks=5"
+expect 1 'power-price: "0USD/kWh": 0 is not above 0' "$power --assume=dram.power=800W --power-price=0USD/kWh"
+expect 1 'power-price: "-1USD/kWh": -1 is not above 0' "$power --assume=dram.power=800W --power-price=-1USD/kWh"
+expect 1 'unit "USD/h", one of USD/kWh' "$power --assume=dram.power=800W --power-price=0.1USD/h"
+expect 1 'power-price: of what? .*--assume=dram.power=700W' "$power --power-price=0.1USD/kWh"
+expect 1 'assume: dram.power at which price? --power-price=0.1USD/kWh' "$power --assume=dram.power=800W"
+expect 1 '"800": no unit, one of W kW' "$power --assume=dram.power=800 --power-price=0.1USD/kWh"
+expect 1 'dram.power=0W": "0W": 0 is not above 0' "$power --assume=dram.power=0W --power-price=0.1USD/kWh"
+expect 1 'dram.power is assumed already' "$power --assume=dram.power=1W --assume=dram.power=2W --power-price=0.1USD/kWh"
+expect 1 'hbm.power is paid with the rent of the device' "$power --assume=hbm.power=700W --power-price=0.1USD/kWh"
+expect 1 'no path passes a tier "host"' "$power --assume=host.power=500W --power-price=0.1USD/kWh"
+expect 1 'power-price: power is of hosts' "$host $assume --assume=dram.power=800W --power-price=0.1USD/kWh"
 expect 1 'efficiency is above 1' "$host --assume=dram.efficiency=130%"
 expect 1 'pin_limit is above capacity' "$host $assume --assume=dram.pin_limit=1TB"
 expect 1 'layers=10: v41-flash has 40; shapes of another' "${host/layers=40/layers=10} $assume"

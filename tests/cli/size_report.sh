@@ -41,7 +41,7 @@ grep -qE '(src|href)="[a-z_]*\.(svg|png|csv)"' $page && fail "the page needs ano
 [ "$(grep -c '>Rests on: ' $page)" -ge 16 ] || fail "a figure does not say what it rests on"
 for words in 'F1. What fits where?</strong> ' 'corpus text (imported' 'Against run ' 'Not priced: ' 'left for context, 2 ranks' \
     '(simulated)</dd>' 'this database holds no validation' ' without nvme for the tables</td>' 'Groups of 1 hold' 'groups of 8 hold' 'exchange gradients between replicas' \
-    ', peer-read ' 'the longest of a tier binds it, as the plan says'; do
+    ', power. Prices are those' ', peer-read ' 'the longest of a tier binds it, as the plan says'; do
     grep -qF "$words" $page || fail "the page does not say \"$words\""
 done
 # The limit that the picture marks is the plan's: of a link that takes 3 us before any row, its latency.
@@ -96,6 +96,12 @@ for words in 'hbm: device holds 288 GB of 141 GB, which does not fit' 'all toget
     'prefill 16384: one host at 100,000 tokens/s' 'given the layers of the first traffic, 800 ms a step'; do
     grep -qF "$words" marks/index.html || fail "the page does not say \"$words\""
 done
+# Power is a part of the bill where it has a price, and then is no longer missing.
+"$engram" size --model=v41-flash --machine=h200 --machine=epyc-9005 --path=dram,pcie --layers=40 --shards=1 --copies=1 --ranks=4 --host-devices=8 --unique=1 \
+    --hits=0 --traffic=decode,streams=128,layer=600us,rate=100k/s --assume=pcie.latency=1.5us --assume=pcie.efficiency=83% --assume=dram.efficiency=50% \
+    --years=4 --assume=dram.power=800W --power-price=0.1USD/kWh --db=power.db >out.txt 2>err.txt || fail "a plan with power: $(cat err.txt)"
+"$engram" report capacity --db=power.db --out=power >out.txt 2>err.txt || fail "its report: $(cat err.txt)"
+grep -qF 'Not priced: nothing. Prices' power/index.html && grep -q ',power (simulated),' power/cost.csv || fail "F14 has no power: $(grep -o 'Not priced[^.]*' power/index.html)"
 # A plan of a version that did not count what a host has is drawn without that figure.
 sqlite3 marks.db "DELETE FROM sample_values WHERE metric = 'value' AND point_key IN (SELECT point_key FROM v_summary WHERE axes_json ->> '$.what' = 'load')"
 "$engram" report capacity --db=marks.db --out=old >out.txt 2>err.txt || fail "the report of an old plan: $(cat err.txt)"

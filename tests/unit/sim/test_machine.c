@@ -245,6 +245,8 @@ static void test_ends(void **state)
         [ENG_DIM_USD_PER_H] = {"USD/h", " USD/h"},
         [ENG_DIM_USD_PER_GB] = {"USD/GB", " USD/B"},
         [ENG_DIM_FLOPS] = {"TFLOP/s", " FLOP/s"},
+        [ENG_DIM_WATTS] = {"kW", " W"},
+        [ENG_DIM_USD_PER_KWH] = {"USD/kWh", " USD/kWh"},
     };
     static const char *const numbers[] = {"1e290", "1e30", "1e-40", "1e-300"};
     for (int k = 0; k < ENG_DIM_KINDS; k++)
@@ -285,6 +287,8 @@ static void test_bare_numbers(void **state)
         [ENG_DIM_USD_PER_H] = {ENG_DIM_USD_PER_H, "USD/h"},
         [ENG_DIM_USD_PER_GB] = {ENG_DIM_USD_PER_GB, "USD/GB"},
         [ENG_DIM_FLOPS] = {ENG_DIM_FLOPS, "TFLOP/s"},
+        [ENG_DIM_WATTS] = {ENG_DIM_WATTS, "W kW"},
+        [ENG_DIM_USD_PER_KWH] = {ENG_DIM_USD_PER_KWH, "USD/kWh"},
     };
     for (int k = 0; k < ENG_DIM_KINDS; k++) {
         EngErr err = {0};

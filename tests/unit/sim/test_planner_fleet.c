@@ -46,6 +46,16 @@ static void test_prices(void **state)
     eng_bill_rent(&cost, "power", &none, 1, 14800);
     assert_int_equal(cost.n, 2);
     assert_string_equal(cost.unpriced, "adapter, power");
+    /* 3.2 kW at 0.1 USD/kWh are 0.32 USD/h, whatever the range of prices. */
+    double low = cost.low, high = cost.high;
+    eng_bill_power(&cost, 3200, 0.1, 14800);
+    assert_string_equal(cost.lines[2].name, "power");
+    assert_near(cost.lines[2].low, 0.32 / (3600 * 14800.0) * 1e6, 1e-12, "power");
+    assert_near(cost.low - low, cost.lines[2].low, 1e-12, "power in all");
+    assert_near(cost.high - high, cost.lines[2].low, 1e-12, "power in all");
+    eng_bill_unpowered(&cost, "dram");
+    eng_bill_unpowered(&cost, "nvme");
+    assert_string_equal(cost.unpowered, "power of dram, nvme");
 }
 
 /* ---- hosts ---- */
