@@ -175,10 +175,19 @@ static EngStatus read_scales(EngSize *s, EngErr *err)
         return ENG_FAIL(err, ENG_USAGE, "--scales=%s: nothing lies there", text);
     if (!eng_row_scale_bytes(s->preset.row_format, s->preset.row_dims))
         return ENG_FAIL(err, ENG_USAGE, "--scales=%s: rows of %s have none", text, s->preset.name);
-    for (int i = 0; i < s->n_paths; i++)
-        if (s->paths[i].tiers[0] == s->scales)
+    for (int i = 0; i < s->n_paths; i++) {
+        const EngSizePath *path = &s->paths[i];
+        int tiers = path->n + (s->link && s->scheme == ENG_SHARD_PEER_READ), on_path = 0;
+        for (int t = 0; t < path->n; t++) on_path += path->tiers[t] == s->scales;
+        if (path->tiers[0] == s->scales)
             return ENG_FAIL(err, ENG_USAGE, "--scales=%s: with --path=%s they lie there already",
-                            text, s->paths[i].name);
+                            text, path->name);
+        if (tiers == ENG_MAX_STAGES && !on_path)
+            return ENG_FAIL(err, ENG_USAGE,
+                            "--scales=%s: a tier more than the %d that a fetch through --path=%s "
+                            "may have",
+                            text, ENG_MAX_STAGES, path->name);
+    }
     return ENG_OK;
 }
 
