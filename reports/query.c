@@ -235,14 +235,18 @@ static EngStatus shadow_summary(EngReportDb *db, const char *path, EngErr *err)
     return status;
 }
 
-EngStatus eng_reportdb_open(const char *path, const char *run, EngReportDb **out, EngErr *err)
+EngStatus eng_reportdb_open(const char *path, const char *run, const char *experiment,
+                            EngReportDb **out, EngErr *err)
 {
+    bool newest = experiment && (!run || !strcmp(run, "latest"));
     EngReportDb *db = eng_alloc(sizeof *db);
     *out = NULL;
     if (!db) return ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory", path);
     EngStatus status = eng_db_open(path, ENG_DB_READ, &db->db, err);
     if (!status) db->sql = eng_db_handle(db->db);
-    if (!status) status = eng_db_run_named(db->db, run, db->run_id, err);
+    if (!status)
+        status = newest ? eng_db_run_of(db->db, experiment, db->run_id, err)
+                        : eng_db_run_named(db->db, run, db->run_id, err);
     if (!status) status = shadow_summary(db, path, err);
     if (!status) status = eng_db_make_knee_view(db->db, err);
     if (!status) status = eng_db_make_predictions_view(db->db, err);

@@ -15,8 +15,9 @@
 typedef struct EngReportDb EngReportDb;
 
 /* Read-only; statuses as eng_db_open, and those of eng_db_run_named (bench/core/db_runs.h), which
- * says what `run` may be. */
-EngStatus eng_reportdb_open(const char *path, const char *run, EngReportDb **out, EngErr *err);
+ * says what `run` may be. experiment: that "latest" is of, NULL: of any. */
+EngStatus eng_reportdb_open(const char *path, const char *run, const char *experiment,
+                            EngReportDb **out, EngErr *err);
 void eng_reportdb_close(EngReportDb *db);
 const char *eng_reportdb_run_id(const EngReportDb *db);
 /* Statements that made the table trace_events (reports/traces.h); "" when the run has no traces. */

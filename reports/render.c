@@ -90,8 +90,7 @@ static EngStatus make_page(EngRender *render, EngStr *page, EngErr *err)
 {
     EngStr html = {0}, body = {0};
     Frame frame = {render, &body};
-    char *path, *text;
-    char files[16];
+    char *path, *text, files[16];
     EngStatus status = eng_render_read(render, "page", ".md.in", &path, &text, err);
     render->inline_files = !status &&
                            eng_page_directive(text, "[", "files]", files, sizeof files) &&
@@ -104,6 +103,16 @@ static EngStatus make_page(EngRender *render, EngStr *page, EngErr *err)
     eng_str_free(&html);
     eng_str_free(&body);
     return status;
+}
+
+static EngStatus open_db(EngRender *render, EngErr *err)
+{
+    const EngReportRequest *request = render->request;
+    char *path, *text, of[32];
+    EngStatus status = eng_render_read(render, "page", ".md.in", &path, &text, err);
+    if (status) return status;
+    bool only = eng_page_directive(text, "[", "latest]", of, sizeof of);
+    return eng_reportdb_open(request->db_path, request->run, only ? of : NULL, &render->db, err);
 }
 
 static EngStatus read_run(EngRender *render, EngErr *err)
@@ -157,7 +166,7 @@ EngStatus eng_report_render(const EngReportRequest *request, EngReportDone *done
     render->title = name.title;
     render->arena = eng_arena_create();
     if (!render->arena) status = ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory", request->name);
-    if (!status) status = eng_reportdb_open(request->db_path, request->run, &render->db, err);
+    if (!status) status = open_db(render, err);
     if (!status) status = read_run(render, err);
     char *folder =
         status ? NULL

@@ -3,7 +3,7 @@
  * holds everything a figure needs to be redrawn without the database: style.gp, <fig>.gp,
  * <fig>.dat; and <fig>.sql to make the .dat again.
  * <fig>.csv is for spreadsheets. A page.md.in with a line "[files]: inline" makes a page that holds
- * pictures and CSV itself.
+ * pictures and CSV itself; with "[latest]: E" the newest run is the newest one of experiment E.
  *
  * A report is a folder <reports>/<name> with page.md.in, whose {{figure F}}, {{sentence F}},
  * {{table T}} and

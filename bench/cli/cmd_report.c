@@ -19,7 +19,8 @@ static const EngOption g_options[] = {
     {.name = "run",
      .value = "RUN",
      .def = "latest",
-     .help = "run to report: an id, its beginning, latest, or latest~N"},
+     .help = "run to report: an id, its beginning, latest~N, or latest, the newest that "
+             "the report is of; ablation and gates draw all training runs"},
     {.name = "out", .value = "DIR", .def = "out/report", .help = "folder to write"},
     {.name = "list", .help = "list the reports and end"},
 };

@@ -72,6 +72,24 @@ EngStatus eng_db_run_named(EngDb *db, const char *name, char run_id[ENG_KEY_HEX]
     return ENG_FAIL(err, ENG_USAGE, "%s: %d runs begin with '%s'", eng_db_path(db), same, name);
 }
 
+EngStatus eng_db_run_of(EngDb *db, const char *experiment, char run_id[ENG_KEY_HEX], EngErr *err)
+{
+    sqlite3_stmt *statement;
+    bool row;
+    EngStatus status = eng_db_query(
+        db, &statement, err,
+        "SELECT run_id FROM runs r WHERE EXISTS (SELECT 1 FROM run_points l JOIN points p"
+        " USING (point_key) WHERE l.run_id = r.run_id AND p.experiment = ?)"
+        " ORDER BY started_utc DESC, rowid DESC LIMIT 1",
+        "s", experiment);
+    if (!status) status = eng_db_step(db, statement, &row, err);
+    if (status) return status;
+    if (!row) return eng_db_run_named(db, LATEST, run_id, err);
+    sqlite3_snprintf(ENG_KEY_HEX, run_id, "%s", sqlite3_column_text(statement, 0));
+    sqlite3_reset(statement);
+    return ENG_OK;
+}
+
 /* Databases of version 1 have no verdicts. */
 #define RUNS(VERDICTS)                                                                             \
     "SELECT run_id, sweep_name, state, started_utc, ended_utc, machine_id, command_json,"          \

@@ -167,6 +167,10 @@ for text in 'lowest mean at rho' 'No arms on the training text that a claim is a
     'read from its figures' 'where the lowest mean lies' 'runs.csv: trained on'; do
     grep -q -- "$text" report/index.html || fail "the report lacks '$text'"
 done
+# Whatever was measured into the database since, the page is headed by training.
+expect 0 measured "$engram" run hash -a tokens=16 -a pairs=1 -a segments=1 --db=b.db
+expect 0 'index.html' "$engram" report ablation --db=b.db --out=report
+grep -q '<dt>sweep</dt><dd>smoke' report/index.html || fail "the report is headed by another run"
 for figure in rho curves load suppressed classes sources lens likeness layers; do
     [ -s "report/$figure.svg" ] || fail "no figure $figure"
 done

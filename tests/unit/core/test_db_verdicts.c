@@ -158,6 +158,13 @@ static void test_names(void **state)
     OK(eng_db_runs(db, arena, &rows, &n, err));
     assert_string_equal(rows[0].run_id, "ab33");
     assert_string_equal(rows[2].state, "running");
+    OK(eng_db_run_of(db, "gather", found, err));
+    assert_string_equal(found, "ab33");
+    sqlite3_exec(eng_db_handle(db), "DELETE FROM run_points WHERE run_id = 'ab33'", 0, 0, 0);
+    OK(eng_db_run_of(db, "gather", found, err));
+    assert_string_equal(found, "ab22");
+    OK(eng_db_run_of(db, "hash", found, err)); /* none has any: the newest */
+    assert_string_equal(found, "ab33");
     assert_int_equal(rows[0].points, rows[0].measured);
     assert_true(rows[0].points > 0 && rows[2].measured == 0);
     eng_arena_destroy(arena);
