@@ -58,7 +58,8 @@ const EngExperiment eng_experiment_train = {
 };
 
 static const EngExperiment *const g_items[] = {&eng_experiment_train};
-const EngExperimentList eng_train_experiments = {.items = g_items, .n = 1};
+const EngExperimentList eng_train_experiments = {
+    .items = g_items, .n = 1, .hint = "`engram train` has train alone, `engram run` the others"};
 
 /* ---- life ---- */
 

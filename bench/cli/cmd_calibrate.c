@@ -360,7 +360,8 @@ static EngStatus calibrate(Calibrate *c, EngErr *err)
                                       c->run_ids[1], &c->measured, &beyond, err);
     /* A run that was resumed is older than the one of this call's calibration. */
     if (!status && validate)
-        eng_info("calibrate", "engram report validation --run=%.8s draws it", c->run_ids[1]);
+        eng_info("calibrate", "engram report validation --db=%s --run=%.8s draws it",
+                 eng_cli_text(c->cli, "db"), c->run_ids[1]);
     if (!status && (c->failed || beyond)) eng_cli_exit_with(c->cli, c->failed ? 2 : 3);
     return status;
 }

@@ -81,8 +81,8 @@ static EngStatus print_result(EngCli *cli, const EngRunResult *result, EngErr *e
             eng_cli_exit_with(cli, 5);
     }
     if (!status)
-        printf("\nrun %.8s in %s; `engram report ablation` draws it\n", result->run_id,
-               eng_cli_text(cli, "db"));
+        printf("\nrun %.8s in %s; `engram report ablation --db=%s` draws it\n", result->run_id,
+               eng_cli_text(cli, "db"), eng_cli_text(cli, "db"));
     eng_table_free(table);
     eng_db_close(db);
     eng_arena_destroy(arena);

@@ -50,6 +50,8 @@ EngStatus eng_experiment_find(const EngExperimentList *list, const char *name,
         }
         if (n < sizeof names / sizeof *names) names[n++] = list->items[i]->name;
     }
+    if (list->hint && (!list->elsewhere || !strcmp(name, list->elsewhere)))
+        return ENG_FAIL(err, ENG_USAGE, "experiment '%s' is not here: %s", name, list->hint);
     const char *near = eng_nearest(name, names, n);
     return ENG_FAIL(err, ENG_USAGE, "unknown experiment '%s'%s%s%s", name,
                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");

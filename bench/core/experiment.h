@@ -161,6 +161,9 @@ struct EngExperiment {
 typedef struct EngExperimentList {
     const EngExperiment *const *items;
     int n;
+    /* For whoever looks here for an experiment of another verb: its name (NULL: any that is not
+     * here), and what is said instead of a guess. */
+    const char *elsewhere, *hint;
 } EngExperimentList;
 
 /* ENG_USAGE with the nearest name. */

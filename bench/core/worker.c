@@ -534,7 +534,9 @@ EngStatus eng_worker_receive(EngWorker *worker, EngWorkerMessage *message, int64
     int n = ppoll(&ready, 1, &ts, NULL);
     if (n < 0 && errno == EINTR) return ENG_FAIL(err, ENG_INTERRUPTED, "interrupted");
     if (n < 0) return ENG_FAIL(err, ENG_INTERNAL, "poll on the worker failed: %s", strerror(errno));
-    if (n == 0) return ENG_FAIL(err, ENG_IO, "no answer for %.0f s", (double)timeout_ns * 1e-9);
+    if (n == 0)
+        return ENG_FAIL(err, ENG_IO, "no answer for %.0f s (ENG_WORKER_TIMEOUT_S)",
+                        (double)timeout_ns * 1e-9);
     if (read_all(worker->from_fd, message, sizeof *message) == 1) return ENG_OK;
     return ENG_FAIL(err, ENG_NOT_FOUND, "the worker ended");
 }

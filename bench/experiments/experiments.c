@@ -18,4 +18,6 @@ static const EngExperiment *const g_items[] = {
 const EngExperimentList eng_experiments = {
     .items = g_items,
     .n = sizeof g_items / sizeof *g_items,
+    .elsewhere = "train",
+    .hint = "`engram train` trains it",
 };

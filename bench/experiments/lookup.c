@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "bench/experiments/axes.h"
 #include "bench/experiments/inputs.h"
-#include "bench/experiments/replay.h"
 #include "bench/experiments/shape.h"
 #include "bench/experiments/support.h"
 #include "bench/experiments/windows.h"
@@ -19,8 +18,7 @@
 static const EngAxisDef g_axes[] = {
     ENG_AXES_TABLE,      ENG_AXIS_TOKENS_DEF("64", "M: tokens per call"),
     ENG_AXIS_CORPUS_DEF, ENG_AXIS_THREADS_DEF,
-    ENG_AXIS_CACHE_DEF,  ENG_AXIS_TABLE_AT_DEF,
-    ENG_AXIS_GRAPH_DEF,  ENG_AXIS_VARIANT_DEF("lookup"),
+    ENG_AXIS_CACHE_DEF,  ENG_AXIS_VARIANT_DEF("lookup"),
 };
 
 static const EngMetricDef g_metrics[] = {
@@ -30,13 +28,11 @@ static const EngMetricDef g_metrics[] = {
     {"us_per_token", "us", -1, "cpu", "CPU time per token"},
     {"flops", "flop", 0, "none", "arithmetic of one call, from its shape (EngKernel.cost)"},
     {"moved_bytes", "B", 0, "none", "bytes one call must read and write, from its shape"},
-    ENG_METRIC_LAUNCHES_DEF,
 };
 
 typedef struct State {
     EngShape shape;
     EngRunner runner;
-    EngReplay replay;
     EngWindows windows;
     int64_t *rows; /* [windows, tokens, columns] */
     void *out;     /* [tokens, n] bf16 */
@@ -65,8 +61,7 @@ static EngStatus check(const EngPoint *point, EngErr *why)
     if (status) return status;
     EngProblem problem = problem_of(&shape, eng_shape_table(&shape));
     status = eng_point_settings(point, kernel, &problem, why);
-    if (!status) status = eng_kernel_supports(kernel, &problem, why);
-    return status ? status : eng_point_device_check(point, kernel, why);
+    return status ? status : eng_kernel_supports(kernel, &problem, why);
 }
 
 static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
@@ -88,7 +83,6 @@ static void teardown(void *opaque)
 {
     State *state = opaque;
     if (!state) return;
-    eng_replay_close(&state->replay);
     eng_runner_close(&state->runner);
     eng_windows_destroy(&state->windows);
     eng_free(state->rows);
@@ -105,11 +99,10 @@ static EngStatus setup_rows(State *state, const EngBench *bench, const EngPoint 
     EngStatus status = eng_resources_tokens(bench->resources, shape->preset.name,
                                             eng_point_word(point, "corpus"), &tokens, err);
     if (!status)
-        status = eng_windows_create(
-            &state->windows, &tokens, shape->tokens,
-            eng_windows_of_point(point,
-                                 eng_replay_windows(point, eng_windows_count(shape->tokens))),
-            shape->max_order - 1, bench->seed, eng_point_who(point, who), err);
+        status =
+            eng_windows_create(&state->windows, &tokens, shape->tokens,
+                               eng_windows_of_point(point, eng_windows_count(shape->tokens)),
+                               shape->max_order - 1, bench->seed, eng_point_who(point, who), err);
     if (!status) status = eng_windows_rows(&state->windows, &shape->address, &state->rows, err);
     if (!status)
         eng_touch_rows(table, state->rows, state->windows.n * shape->tokens * shape->columns);
@@ -148,7 +141,6 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
         status = eng_runner_cover(
             &state->runner, state->rows,
             (size_t)(state->windows.n * shape->tokens * shape->columns) * sizeof *state->rows, err);
-    if (!status) status = eng_replay_open(&state->replay, point, state->windows.n, err);
     if (status)
         teardown(state);
     else
@@ -166,18 +158,11 @@ static EngArgs args_of(State *state, int64_t window)
     return args;
 }
 
-static EngStatus run_window(void *opaque, int64_t window, EngErr *err)
-{
-    State *state = opaque;
-    EngArgs args = args_of(state, window);
-    return eng_runner_run(&state->runner, &args, err);
-}
-
 static EngStatus run(void *opaque, EngErr *err)
 {
     State *state = opaque;
-    int64_t window = eng_windows_next(&state->windows);
-    return eng_replay_run(&state->replay, run_window, state, window, err);
+    EngArgs args = args_of(state, eng_windows_next(&state->windows));
+    return eng_runner_run(&state->runner, &args, err);
 }
 
 static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
@@ -204,7 +189,6 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     values[2] = eng_wall_ns(timing) * 1e-3;
     values[3] = cpu_ns * 1e-3 / tokens;
     eng_runner_cost(&state->runner, &values[4], &values[5]);
-    values[6] = eng_launches(timing);
 }
 
 const EngExperiment eng_experiment_lookup = {

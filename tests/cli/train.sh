@@ -136,6 +136,8 @@ expect 1 "a single pass over [0-9]+ tokens needs as many; text 'synthetic' has 6
     train train -a rung=tiny -a text=synthetic -a budget=200 --db=d.db --runs=d.csv
 expect 1 'layer 7 is not one of the rung' train train "${tiny[@]}" -a rho=0.4 -a engram_at=7 --db=d.db --runs=d.csv
 expect 1 'heads' train train "${tiny[@]}" -a head=2 --db=d.db --runs=d.csv
+expect 1 "\[gather:size\]: experiment 'gather' is not here: .engram train. has train alone" train "$source/sweeps/quickstart.sweep" --db=d.db
+expect 1 "experiment 'train' is not here: .engram train. trains it" "$engram" run "$smoke" --db=d.db
 expect 1 'name one sweep file' train --db=d.db
 expect 6 'scripts/fetch_data --training makes it' train train --data=nowhere --db=d.db --runs=d.csv
 expect 1 '^error engram: --runs: names no file' train train "${tiny[@]}" -a rho=0.4 --db=d.db --runs=

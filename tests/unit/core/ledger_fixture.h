@@ -136,13 +136,13 @@ static const EngExperiment reuse = {.name = "reuse",
                                     .counted = true};
 
 static const EngExperiment *const fake_items[] = {&gather, &reuse};
-static const EngExperimentList fake_list = {fake_items, 2};
+static const EngExperimentList fake_list = {.items = fake_items, .n = 2};
 static const EngCatalog catalog = {&fake_list, fake_kernels};
 static const EngExperiment *const preset_items[] = {&preset_gather};
-static const EngExperimentList preset_list = {preset_items, 1};
+static const EngExperimentList preset_list = {.items = preset_items, .n = 1};
 static const EngCatalog preset_catalog = {&preset_list, fake_kernels};
 static const EngExperiment *const wider_items[] = {&reuse, &wider_gather};
-static const EngExperimentList wider_list = {wider_items, 2};
+static const EngExperimentList wider_list = {.items = wider_items, .n = 2};
 static const EngCatalog wider_catalog = {&wider_list, fake_kernels};
 
 static EngStatus fake_stream(void *context, const char *preset, const char *corpus,

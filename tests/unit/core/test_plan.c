@@ -395,7 +395,7 @@ static void test_most_axes(void **state)
     static EngAxisDef axes[ENG_MAX_AXES];
     EngExperiment wide = reuse;
     const EngExperiment *items[] = {&wide};
-    EngExperimentList list = {items, 1};
+    EngExperimentList list = {.items = items, .n = 1};
     EngCatalog many = {&list, fake_kernels};
     EngSweep *sweep;
     for (int i = 0; i < ENG_MAX_AXES; i++) {

@@ -25,7 +25,7 @@ static const EngTunableAxis axes[] = {
     {"heads", ENG_TUNE_CORES}, {"row_format", NULL}, {NULL, NULL}};
 static EngExperiment searched;
 static const EngExperiment *const items[] = {&searched, &reuse};
-static const EngExperimentList list = {items, 2};
+static const EngExperimentList list = {.items = items, .n = 2};
 static const EngCatalog tuned_catalog = {&list, tuned_kernels};
 
 static int prepare(void **state)
