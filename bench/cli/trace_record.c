@@ -39,6 +39,12 @@ EngStatus eng_trace_record(EngCli *cli, EngErr *err)
                                       .argv = argv,
                                       .version = ENG_VERSION};
     status = eng_record_command(&options, &result, err);
+    if (status == ENG_NOT_FOUND &&
+        result.exit_code) { /* why there is nothing is the command's to say */
+        eng_warn("trace", "%s", err->text);
+        eng_cli_exit_with(cli, result.exit_code);
+        return ENG_OK;
+    }
     if (status) return status;
     eng_info("trace", "%s: %lld ranges and %lld marks of %lld threads in %d processes", options.out,
              (long long)result.counts.ranges, (long long)result.counts.marks,

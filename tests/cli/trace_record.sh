@@ -50,6 +50,8 @@ expect 0 'in 2 processes' trace record -o exec.sqlite -- sh -c "$annotated many 
 
 # ---- exit codes and kills: what was recorded stays ----
 expect 3 '202 ranges' trace record -o three.sqlite -- "$annotated" three
+expect 1 'made no NVTX call' trace record -o none.sqlite -- false
+expect 5 'made no NVTX call' trace record -o none.sqlite -- true
 expect 137 '1 of the processes were killed' trace record -o killed.sqlite -- "$annotated" killed
 is '38 2' killed.sqlite "SELECT count(end) || ' ' || (count(*) - count(end)) FROM NVTX_EVENTS WHERE eventType = 59"
 
