@@ -278,8 +278,8 @@ static void test_populate(void **state)
     const EngTier *dram;
     for (int i = 0; i < g_recordings[0].n; i++)
         assert_int_equal(eng_recording_add(&some, &g_recordings[0].values[i], &err), ENG_OK);
+    EngMachineModel machine;
     for (int i = -1; i < (int)(sizeof added / sizeof *added); i++) {
-        EngMachineModel machine;
         EngStr text = {0};
         if (i >= 0) {
             EngRecordedValue v = value_of("populate", added[i].axes, "wall_gbps");
