@@ -3,7 +3,9 @@ stats data using (note(strcol('series'))) nooutput
 stats data using (column('cache_bytes') / 2**20) nooutput name 'C'
 set logscale x 2
 set format x '%g'
+stats data using (column('gbps')) nooutput name 'G'
 set yrange [0:*]
+if (far(G_min, G_max)) { set logscale y 10; set yrange [G_min / 2:*] }
 set offsets graph 0.02, graph 0.02, 0, 0
 set xlabel 'working set (MiB)'
 set ylabel 'gather bandwidth (GB/s, logical bytes)'

@@ -10,8 +10,8 @@ SELECT printf('With %s tokens of %s, %s rows decoded to %s, %s thread%s and hold
         ELSE printf(', which is %.0f to %.0f %% of the roof measured beside each point', n.roof_low, n.roof_high) END
     || iif(n.variants = 1, printf(' (variant %s)', hi.variant), printf(' (fastest of the variants: %s)', n.variant_list))
     || printf('. Bandwidth is logical bytes over %s time', iif(hi.backend = 'cpu', 'CPU', 'device'))
-    || (SELECT coalesce(group_concat(part, ''), '') FROM (SELECT printf('; variants of %s read from %.2f to %.2f GB/s of device time', backend, min(gbps), max(gbps)) AS part
-        FROM figure WHERE backend > hi.backend GROUP BY backend))
+    || (SELECT coalesce(group_concat(part, ''), '') FROM (SELECT printf('; variants of %s read from %.2f to %.2f GB/s of device time', backend || iif(kind = 'measured', '', ' (' || kind || ')'), min(gbps), max(gbps)) AS part
+        FROM figure WHERE backend > hi.backend GROUP BY backend, kind))
     || '; bars are 95 % intervals of the median'
     || CASE WHEN hi.knee_bytes IS NOT NULL THEN printf('; the last-level cache holds %.3g MiB by the knee of the latency ladder', hi.knee_bytes / 1048576.0)
             || iif(hi.os_cache_bytes IS NULL, '', printf(' (%.4g MiB as the operating system tells it)', hi.os_cache_bytes / 1048576.0))

@@ -24,7 +24,7 @@ WITH cache AS (
                   ORDER BY count(DISTINCT rows_per_head) DESC, count(*) DESC, rest LIMIT 1)
 )
 SELECT printf('K = %d', heads) || iif(backend = 'cpu', '', ', ' || backend) || CASE kind WHEN 'measured' THEN '' ELSE ' (' || kind || ')' END AS series,
-    heads, backend, rows_per_head, median AS gbps, coalesce(ci_lo, median) AS gbps_lo, coalesce(ci_hi, median) AS gbps_hi,
+    heads, backend, kind, rows_per_head, median AS gbps, coalesce(ci_lo, median) AS gbps_lo, coalesce(ci_hi, median) AS gbps_hi,
     median * 100 / percent_of_roof AS roof_gbps, percent_of_roof,
     (SELECT w.median FROM v_summary w
      WHERE w.run_id = :run AND w.point_key = best.point_key AND w.metric = 'working_set_bytes') AS working_set_bytes,

@@ -1,4 +1,4 @@
-# size: 900 500
+# size: 1040 500
 stats data using (note(strcol('series'))) nooutput
 stats data using (column('tokens')) nooutput name 'X'
 set logscale x 2

@@ -1,9 +1,9 @@
 WITH ends AS (
-    SELECT experiment, backend, experiment || iif(backend = 'cpu', '', ' on ' || backend) AS name, min(tokens) AS first, max(tokens) AS last,
-        (SELECT us_per_token FROM figure f WHERE f.experiment = g.experiment AND f.backend = g.backend ORDER BY tokens LIMIT 1) AS at_first,
-        (SELECT us_per_token FROM figure f WHERE f.experiment = g.experiment AND f.backend = g.backend ORDER BY tokens DESC LIMIT 1) AS at_last,
+    SELECT experiment, backend, experiment || iif(backend = 'cpu', '', ' on ' || backend) || iif(kind = 'measured', '', ' (' || kind || ')') AS name, min(tokens) AS first, max(tokens) AS last,
+        (SELECT us_per_token FROM figure f WHERE f.experiment = g.experiment AND f.backend = g.backend AND f.kind = g.kind ORDER BY tokens LIMIT 1) AS at_first,
+        (SELECT us_per_token FROM figure f WHERE f.experiment = g.experiment AND f.backend = g.backend AND f.kind = g.kind ORDER BY tokens DESC LIMIT 1) AS at_last,
         min(rowid) AS place
-    FROM figure g GROUP BY experiment, backend
+    FROM figure g GROUP BY experiment, backend, kind
 )
 SELECT 'Microseconds per token in the smallest and largest batch: '
     || (SELECT group_concat(printf('%s %s (%d token%s)', name,

@@ -26,7 +26,7 @@ WITH t AS (
     SELECT count(DISTINCT tokens) AS most FROM best GROUP BY experiment ORDER BY 1 DESC LIMIT 1
 )
 SELECT experiment || iif(backend = 'cpu', '', ', ' || backend) || ', ' || clock || ' time' || CASE kind WHEN 'measured' THEN '' ELSE ' (' || kind || ')' END AS series,
-    experiment, backend, clock, tokens, us AS us_per_token, coalesce(us_lo, us) AS us_lo, coalesce(us_hi, us) AS us_hi,
+    experiment, backend, kind, clock, tokens, us AS us_per_token, coalesce(us_lo, us) AS us_lo, coalesce(us_hi, us) AS us_hi,
     us * tokens AS us_per_batch, axes_json ->> '$.variant' AS variant, axes_json ->> '$.corpus' AS corpus, point_key
 FROM best
 WHERE fastest = 1 AND (SELECT most FROM sizes) > 1

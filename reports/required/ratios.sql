@@ -24,7 +24,7 @@ WITH want(experiment, family, least, most, required, goal) AS (VALUES
     SELECT here.*, want.required, want.goal, CASE here.experiment
         WHEN 'hash' THEN (SELECT n.point_key FROM here n WHERE n.block_id = here.block_id AND n.shape = here.shape AND n.variant = 'naive')
         ELSE (SELECT f.roof_point_key FROM roofs f JOIN points q ON q.point_key = f.roof_point_key
-            WHERE f.block_id = here.block_id AND json_remove(q.axes_json, '$.variant') = here.shape) END AS reference
+            WHERE f.block_id = here.block_id AND q.backend = 'cpu' AND json_remove(q.axes_json, '$.variant') = here.shape) END AS reference
     FROM here JOIN want ON want.experiment = here.experiment AND want.family = here.family AND here.tokens BETWEEN want.least AND want.most
     WHERE here.variant <> 'naive'
 ), pairs AS (

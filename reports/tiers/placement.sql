@@ -11,6 +11,6 @@ WITH t AS (
 SELECT iif(a ->> '$.window' = 'backbone', 'computed', substr(a ->> '$.window', 7) || ' µs a layer (emulated)') AS panel,
     (a ->> '$.store') || iif(a ->> '$.store' = 'memory', '', ' ' || (a ->> '$.residency')) || ', ' || (a ->> '$.tokens') || ' tokens'
         || iif(backend = 'cpu', '', ', ' || backend) || CASE kind WHEN 'measured' THEN '' ELSE ' (' || kind || ')' END AS series,
-    a ->> '$.store' AS store, a ->> '$.residency' AS residency, CAST(a ->> '$.tokens' AS INTEGER) AS tokens, layer, hidden, lo, hi, point_key
+    backend, a ->> '$.store' AS store, a ->> '$.residency' AS residency, CAST(a ->> '$.tokens' AS INTEGER) AS tokens, layer, hidden, lo, hi, point_key
 FROM t WHERE rest = (SELECT rest FROM t GROUP BY rest ORDER BY count(*) DESC, rest LIMIT 1)
 ORDER BY a ->> '$.window' = 'backbone', panel, store, residency DESC, tokens, layer;

@@ -157,15 +157,16 @@ static void ladders(Fixture *f, double far_ns, const char *pages)
     ladder(f, "roof_copy", 16, "256+8", pages, 1 << 28, far_ns / 16, NULL);
 }
 
-static void chain(Fixture *f, double share)
+static void chain(Fixture *f, const char *variant, double share, double us)
 {
-    f->samples = 40; /* enough to know its noise */
     fixture_block(f, "chain");
-    fixture_point(f, "chain", "best", false, 0, NULL,
+    fixture_point(f, "chain", variant, false, 0, NULL,
                   "\"preset\":\"invented\",\"tokens\":256,\"threads\":1");
     fixture_metric(f, "chain", "share_hash", "share", "none", share, 0, 0);
     fixture_metric(f, "chain", "share_gather", "share", "none", share / 100, 0, 0);
-    fixture_metric(f, "chain", "wall_us", "us", "wall", 1000, 0.05, 1e6);
+    fixture_metric(f, "chain", "share_project", "share", "none", 0.9 - share, 0, 0);
+    fixture_metric(f, "chain", "share_gate", "share", "none", 0.1 - share / 100, 0, 0);
+    fixture_metric(f, "chain", "wall_us", "us", "wall", us, 0.05, 1e3 * us);
 }
 
 /* The point made last is of a device, and simulated or measured there. */
@@ -207,7 +208,8 @@ static void make_required(Fixture *f, const char *name, double naive_ns)
     fixture_block(f, "gather");
     kernel(f, "gather", "roof", true, 256, 8192, 7500, 0);
     kernel(f, "gather", "avx2", false, 256, 8192, 10000, 0.2);
-    chain(f, 0.1);
+    f->samples = 40; /* enough to know its noise */
+    chain(f, "best", 0.1, 1000);
 }
 
 static int set_up(void **state)
@@ -335,26 +337,39 @@ static void test_device(void **state)
     fixture_sql(&f, "UPDATE points SET backend = 'cuda', variant = 'cuda_reciprocal', axes_json = "
                     "json_set(axes_json, '$.variant', 'cuda_reciprocal') WHERE variant = "
                     "'portable'");
+    /* Its roofs are no reference either. */
+    fixture_block(&f, "project");
+    kernel(&f, "project", "cuda_roof_read", true, 1, 8192, 10, 0);
+    on_device(&f, "measured");
+    kernel(&f, "project", "library", true, 1, 8192, 2000, 0);
+    kernel(&f, "project", "avx512", false, 1, 8192, 1000, 0);
     fixture_close(&f);
     char *html = page_of("required", in_dir("device.db"), 0, 0);
     assert_lacks(html, "<td>cuda_reciprocal</td>");
+    assert_has(html, "<td>avx512</td><td>library product</td><td class=\"number\">2</td>");
     eng_free(html);
 
     make_kernels(&f, "gpu.db", 1, 8, 20);
     for (int tokens = 16; tokens <= 256; tokens *= 16) {
         fixture_block(&f, "gather");
+        kernel(&f, "gather", "cuda_roof_t2", true, tokens, 8192, 1.8 * tokens, 0);
+        on_device(&f, "measured");
         kernel(&f, "gather", "cuda_decode", false, tokens, 8192, 2.0 * tokens, 0);
         on_device(&f, "measured");
         fixture_block(&f, "gate");
         kernel(&f, "gate", "cuda_onepass", false, tokens, 8192, 1.0 * tokens, 0);
         on_device(&f, "simulated");
     }
+    chain(&f, "best", 0.1, 1000);
+    chain(&f, "cuda", 0.5, 10);
+    on_device(&f, "measured");
     fixture_close(&f);
     html = page_of("kernels", in_dir("gpu.db"), 5, 0);
     assert_has(html, "gather at 256 tokens: 1 flop/byte, 9.09 GFLOP/s, 9.09 GB/s (avx2)");
     assert_has(html, "gather, cuda at 256 tokens: 1 flop/byte, 500 GFLOP/s, 500 GB/s "
                      "(cuda_decode)");
     assert_has(html, "gate, cuda (simulated) at 256 tokens");
+    assert_has(html, "gather avx2 with 91 % of its roof; gather cuda_decode with 90 % of its");
     assert_has(html, "a device&#39;s kernels by device time, and its limits are not drawn");
     assert_has(html, "<td>cuda_onepass (simulated)</td>");
     assert_has(html, "gather, cuda 0.032 and 0.032 us (cuda_decode");
@@ -362,7 +377,8 @@ static void test_device(void **state)
                      "looked up) avx2 reads");
     assert_has(html, "In the only table (49.5 MiB of rows looked up) cuda_decode reads");
     eng_free(html);
-    html = page_of("quickstart", in_dir("gpu.db"), 2, 4);
+    html = page_of("quickstart", in_dir("gpu.db"), 3, 3);
+    assert_has(html, "At 256 tokens project takes 80 % of the chain");
     assert_has(html, "(variant avx2). Bandwidth is logical bytes over CPU time; variants of cuda "
                      "read from 3168.00 to 3168.00 GB/s of device time; bars");
     assert_has(html, "gather on cuda 0.002 (16 tokens) and 0.002 (256)");
@@ -371,7 +387,8 @@ static void test_device(void **state)
     eng_free(html);
 }
 
-/* Steps of a device are drawn in the card beside the CPU's, which differ in more axes. */
+/* Steps of a device are drawn in the card beside the CPU's, which differ in more axes; what stores
+ * must reach is not asked of them. */
 static void test_device_overlap(void **state)
 {
     (void)state;
@@ -379,23 +396,32 @@ static void test_device_overlap(void **state)
     Fixture f;
     fixture_open(&f, in_dir("card.db"));
     fixture_run(&f, "44440000bbbb", "2026-01-01T00:00:00Z");
-    for (int k = 0; k < 6; k++) {
-        bool device = k > 2;
+    for (int k = 0; k < 5; k++) {
+        bool device = k > 1;
+        int layer = device ? k - 2 : k;
         fixture_block(&f, "prefetch");
         fixture_point(&f, "prefetch", "", false, 0, NULL,
                       "\"backend\":\"%s\",\"store\":\"memory\",\"residency\":\"warm\","
                       "\"window\":\"backbone\",\"tokens\":16,\"layers\":9,\"hidden\":%d,"
                       "\"table_at\":\"%s\",\"graph\":\"%s\",\"blocks\":0,\"placement\":%d",
                       device ? "cuda" : "cpu", device ? 5120 : 512, device ? "pinned" : "local",
-                      device ? "on" : "off", k % 3);
+                      device ? "on" : "off", layer);
         if (device) on_device(&f, "measured");
-        fixture_metric(&f, "prefetch", "hidden", "share", "wall", device ? hidden[k % 3] : k > 0, 0,
+        fixture_metric(&f, "prefetch", "hidden", "share", "wall", device ? hidden[layer] : layer, 0,
                        0);
+        if (!device) continue;
+        fixture_metric(&f, "prefetch", "window_us", "us", "wall", 50, 0, 0);
+        fixture_metric(&f, "prefetch", "fetch_us", "us", "wall", 1, 0, 0);
+        fixture_metric(&f, "prefetch", "cost_percent", "%", "wall", 90, 0, 0);
     }
     fixture_close(&f);
     char *html = page_of("card", in_dir("card.db"), 1, 0); /* three panels are empty */
     assert_has(html, "memory, computed is hidden (90 % and more) from layer 1 on; pinned host "
                      "memory, computed, cuda is hidden (90 % and more) from layer 2 on.");
+    eng_free(html);
+    html = page_of("tiers", in_dir("card.db"), -1, 0);
+    assert_has(html, "layer 1 is 50 % exposed from memory, cuda");
+    assert_has(html, "nor a fetch shorter than its window");
     eng_free(html);
 }
 
