@@ -38,9 +38,6 @@ mark(name, i) = strstrt(name, '(imported)') ? 1 + (i - 1) % 2 : strstrt(name, '(
 # Ticks of an axis in powers of two, few enough not to touch: set xtics 1, ratio(smallest, largest).
 ratio(lo, hi) = hi > 2**17 * lo ? 16 : hi > 2**7 * lo ? 4 : 2
 
-# A device beside the CPU reads tens of times as fast: both are seen on a logarithmic axis only.
-far(lo, hi) = lo > 0 && hi > 20 * lo
-
 # The different values of a text column, in the order they come, quoted for word(). Use:
 #     names = ''
 #     stats data using (note(strcol('series'))) nooutput
