@@ -295,14 +295,13 @@ const EngVerb eng_verb_ab = {
     .operands = "OLD NEW [SWEEP_FILE | EXPERIMENT]",
     .summary = "compare two builds of the kernels: faster, slower, same or unclear",
     .details =
-        "OLD and NEW are shared objects with kernels (include/engram/plugin.h) or build folders "
-        "of\n"
-        "cmake. From a folder libengram_kernels.so is taken, and built first when it is missing\n"
-        "there, or, for NEW, with --build: `engram ab old.so build gather --build` compiles and\n"
-        "judges. Ratios are of times: below 1 is faster. Exit code 3: something is slower; 2: a\n"
-        "point failed or was wrong; 5: nothing could be judged; 4: something is unclear and\n"
-        "--strict is given. Verdicts are stored (`engram export --verdicts`); a killed or\n"
-        "interrupted comparison goes on with the same command.",
+        "OLD and NEW are shared objects with kernels (include/engram/plugin.h) or build folders\n"
+        "of cmake. From a folder libengram_kernels.so is taken, and built first when it is\n"
+        "missing there, or, for NEW, with --build: `engram ab old.so build gather --build`\n"
+        "compiles and judges. Ratios are of times: below 1 is faster. Exit code 3: something is\n"
+        "slower; 2: a point failed or was wrong; 5: nothing could be judged; 4: something is\n"
+        "unclear and --strict is given. Verdicts are stored (`engram export --verdicts`); a\n"
+        "killed or interrupted comparison goes on with the same command.",
     .options = g_options,
     .n_options = sizeof g_options / sizeof *g_options,
     .max_operands = 3,

@@ -126,7 +126,8 @@ static EngStatus judge(Comparison *c, EngArena *arena, EngErr *err)
         if (m->instead) continue;
         m->effect.ratio = eng_two_runs(m->a->log_ratios, m->a->n, m->b->log_ratios, m->b->n);
         m->effect.control.ratio =
-            1 + eng_two_runs_floor(eng_threads_of(m->a->axes_json), m->a->roof_ns, m->b->roof_ns);
+            1 + eng_two_runs_floor(eng_threads_of(m->a->axes_json), m->a->roof_ns, m->b->roof_ns,
+                                   fmax(m->a->segment_range, m->b->segment_range));
         effects[judged++] = m->effect;
     }
     EngStatus status = eng_verdicts(&eng_verdict_rules, effects, judged, verdicts, err);
@@ -316,14 +317,12 @@ const EngVerb eng_verb_compare = {
     .operands = "RUN_A RUN_B",
     .summary = "compare two finished runs, each time over the roof measured beside it",
     .details =
-        "Points are joined by configuration. Runs share no pairs, so a difference must exceed 5 %\n"
-        "(10 % with several threads), and what the roof itself moved by, to be called; `engram "
-        "ab`\n"
-        "tells smaller ones apart. Exit code 3: something is slower; 2: a point that A measured\n"
-        "failed or was wrong in B; 5: nothing could be judged; 4: --strict is given, and "
-        "something\n"
-        "is unclear or could not be judged. Verdicts are stored (`engram export --verdicts`)\n"
-        "unless the runs lie in two databases.",
+        "Points are joined by configuration. Runs share no pairs, so to be called a difference\n"
+        "must exceed 5 % (10 % with several threads), what the roof itself moved by, and what\n"
+        "segments of one run differ by; `engram ab` tells smaller ones apart. Exit code 3:\n"
+        "something is slower; 2: a point that A measured failed or was wrong in B; 5: nothing\n"
+        "could be judged; 4: with --strict, something is unclear or could not be judged.\n"
+        "Verdicts are stored (`engram export --verdicts`) unless the runs lie in two databases.",
     .options = g_options,
     .n_options = sizeof g_options / sizeof *g_options,
     .max_operands = 2,

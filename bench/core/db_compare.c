@@ -6,6 +6,7 @@
 
 #include "bench/core/db_sql.h"
 #include "bench/core/stats.h"
+#include "bench/core/verdict.h"
 
 static EngStatus no_memory(EngDb *db, EngErr *err)
 {
@@ -36,22 +37,25 @@ static EngStatus read_ratios(EngDb *db, EngArena *arena, EngComparedPoint *point
     room = (int)n;
     point->log_ratios = eng_arena_alloc(arena, (size_t)n * sizeof(double));
     double *roof_times = eng_arena_alloc(arena, (size_t)n * sizeof(double));
-    if (!point->log_ratios || !roof_times) return no_memory(db, err);
+    int *segments = eng_arena_alloc(arena, (size_t)n * sizeof(int));
+    if (!point->log_ratios || !roof_times || !segments) return no_memory(db, err);
     status = eng_db_query(db, &statement, err,
                           "SELECT 1.0 * iif(f.clock = 'cpu', s.cpu_ns, s.wall_ns)"
                           " / s.inner_iterations,"
                           " 1.0 * iif(f.clock = 'cpu', q.cpu_ns, q.wall_ns)"
-                          " / q.inner_iterations" RATIOS,
+                          " / q.inner_iterations, s.segment" RATIOS " ORDER BY s.segment, s.pair",
                           "ss", point->block_id, point->point_key);
     while (!status && !(status = eng_db_step(db, statement, &row, err)) && row && point->n < room) {
         roof_times[point->n] = sqlite3_column_double(statement, 1);
         point->log_ratios[point->n] =
             log(sqlite3_column_double(statement, 0) / roof_times[point->n]);
-        point->n++;
+        segments[point->n++] = sqlite3_column_int(statement, 2);
     }
     if (!status && row) sqlite3_reset(statement);
-    if (!status) point->roof_ns = eng_median_in_place(roof_times, (size_t)point->n).median;
-    return status;
+    if (status) return status;
+    point->roof_ns = eng_median_in_place(roof_times, (size_t)point->n).median;
+    point->segment_range = eng_segment_range(point->log_ratios, segments, point->n);
+    return ENG_OK;
 }
 
 #define TIMES " FROM samples WHERE block_id = ?1 AND point_key = ?2 AND traced = 0"

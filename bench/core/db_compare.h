@@ -13,6 +13,7 @@ typedef struct EngComparedPoint {
     /* Of measured points; medians are of one run(), NAN without samples. */
     double *log_ratios; /* [n] log of point time / roof time, of one pair each, on roof's clock */
     int n;
+    double segment_range; /* between the medians of segments (verdict.h) */
     double cpu_ns, wall_ns, roof_ns;
 } EngComparedPoint;
 

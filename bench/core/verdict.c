@@ -264,10 +264,22 @@ EngRatio eng_two_runs(double *a, int n_a, double *b, int n_b)
     return out;
 }
 
-double eng_two_runs_floor(int threads, double roof_a_ns, double roof_b_ns)
+double eng_two_runs_floor(int threads, double roof_a_ns, double roof_b_ns, double range)
 {
     double rule = threads > 1 ? FLOOR_MORE_THREADS : FLOOR_ONE_THREAD;
-    return fmax(rule, exp(fabs(log(roof_b_ns / roof_a_ns))) - 1);
+    return fmax(rule, exp(fmax(fabs(log(roof_b_ns / roof_a_ns)), range)) - 1);
+}
+
+double eng_segment_range(double *log_ratios, const int *segments, int n)
+{
+    double least = INFINITY, most = -INFINITY;
+    for (int i = 0, end; i < n; i = end) {
+        for (end = i; end < n && segments[end] == segments[i];) end++;
+        double median = median_of(log_ratios + i, end - i);
+        least = fmin(least, median);
+        most = fmax(most, median);
+    }
+    return n ? most - least : 0;
 }
 
 /* ---- the family --------------------------------------------------------------------------------

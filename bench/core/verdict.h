@@ -71,8 +71,12 @@ EngStatus eng_effect_of(const EngAbSample *samples, int n, EngEffect *effect, En
 EngRatio eng_two_runs(double *a, int n_a, double *b, int n_b);
 /* The least difference of such a ratio that means anything, for a control of 1 + this: how far
  * medians over roofs moved between runs of the same code here, and at least what the roof itself
- * moved by, since a machine that slows a roof slows other kernels too, by another share. */
-double eng_two_runs_floor(int threads, double roof_a_ns, double roof_b_ns);
+ * moved by, since a machine that slows a roof slows other kernels too, by another share; and what
+ * segments of one run differ by (range: the greater of both runs). */
+double eng_two_runs_floor(int threads, double roof_a_ns, double roof_b_ns, double range);
+/* How far the medians of a run's segments lie apart (greatest less least), 0 for a single one.
+ * segments: [n] ascending. The values are reordered within segments. */
+double eng_segment_range(double *log_ratios, const int *segments, int n);
 
 typedef struct EngVerdictRules {
     double alpha;         /* family-wise error, 0.05 */
