@@ -12,7 +12,7 @@ gcc -O3 -shared -fPIC -I"$source/include" -o same.so "$source/docs/examples/gath
 gcc -O3 -shared -fPIC -I"$source/include" -DREPEAT=1 -o slow.so "$source/docs/examples/gather_plugin.c" || exit 1
 measure() { # OBJECT
     "$engram" run gather --plugin=./"$1".so -a variant=mine -a corpus=synthetic -a rows=1024 -a heads=2 -a tokens=16,64 \
-        -a pairs=33 --fresh --db="$1".db --data=. >/dev/null 2>err.txt || { cat err.txt; exit 1; }
+        -a pairs=20 --fresh --db="$1".db --data=. >/dev/null 2>err.txt || { cat err.txt; exit 1; }
 }
 compared() { # ARGUMENT...: exit code in $code
     code=0

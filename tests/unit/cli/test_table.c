@@ -123,6 +123,43 @@ static void test_last_column(void **state)
     }
 }
 
+/* First columns of text go above their rows, once each, where the others have no room beside them.
+ */
+static void test_first_columns(void **state)
+{
+    static const EngTableColumn columns[] = {
+        {"experiment", false}, {"axes", false}, {"variant", false}, {"us", true}, {"why", false}};
+    static const char *const axes[] = {"corpus=uniform heads=2 orders=2-3 preset=tiny row_dims=32",
+                                       "corpus=uniform heads=4 orders=2-4 preset=tiny row_dims=64"};
+    static const char *const why[] = {"not significant among all points", "interval holds 1"};
+    char *printed = NULL;
+    EngTextTable *table;
+    EngErr err;
+    size_t size;
+    (void)state;
+    FILE *out = open_memstream(&printed, &size);
+    assert_int_equal(eng_table_create(&table, columns, 5, &err), ENG_OK);
+    for (int i = 0; i < 3; i++) {
+        eng_table_text(table, i < 2 ? "hash" : "gather");
+        eng_table_text(table, axes[i > 1]);
+        eng_table_text(table, i % 2 ? "avx2" : "portable");
+        eng_table_number(table, i);
+        eng_table_text(table, why[i % 2]);
+    }
+    assert_int_equal(eng_table_print(table, out, &err), ENG_OK);
+    eng_table_free(table);
+    fclose(out);
+    assert_string_equal(printed,
+                        "experiment  axes\n"
+                        "    variant   us  why\n"
+                        "hash        corpus=uniform heads=2 orders=2-3 preset=tiny row_dims=32\n"
+                        "    portable   0  not significant among all points\n"
+                        "    avx2       1  interval holds 1\n"
+                        "gather      corpus=uniform heads=4 orders=2-4 preset=tiny row_dims=64\n"
+                        "    portable   2  not significant among all points\n");
+    free(printed);
+}
+
 /* Texts of users are whole in a cell, and where there is no room cut between characters. */
 static void test_long_texts(void **state)
 {
@@ -158,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_last_column),
+        cmocka_unit_test(test_first_columns),
         cmocka_unit_test(test_long_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
