@@ -23,14 +23,25 @@ static bool starts_point(const EngSummaryRow *rows, int i)
     return !i || strcmp(rows[i].point_key, rows[i - 1].point_key);
 }
 
-bool eng_row_is_roof(const EngSummaryRow *row)
+const EngKernel *eng_row_kernel(const EngSummaryRow *row)
 {
     const EngExperiment *e = NULL;
-    char variant[64];
-    if (eng_experiment_find(&eng_experiments, row->experiment, &e, NULL) || e->op < 0) return false;
+    char variant[ENG_VARIANT_BYTES];
+    if (eng_experiment_find(&eng_experiments, row->experiment, &e, NULL) || e->op < 0) return NULL;
     eng_variant_text(row->axes_json, variant, sizeof variant);
-    const EngKernel *kernel = eng_kernel_find((EngOp)e->op, variant);
+    return eng_kernel_find((EngOp)e->op, variant);
+}
+
+bool eng_row_is_roof(const EngSummaryRow *row)
+{
+    const EngKernel *kernel = eng_row_kernel(row);
     return kernel && kernel->roof;
+}
+
+bool eng_row_is_device(const EngSummaryRow *row)
+{
+    const EngKernel *kernel = eng_row_kernel(row);
+    return kernel && kernel->backend == ENG_CUDA;
 }
 
 /* One line per point, from its rows; *n_lines: those that something is expected of. */
@@ -45,8 +56,8 @@ static EngStatus collect(EngDb *db, const char *run_id, const EngRateTable *rate
         for (end = i; end == i || (end < n && !starts_point(rows, end)); end++)
             eng_point_facts_add(&facts, rows[end].metric, rows[end].median,
                                 rows[end].percent_of_roof);
-        if (eng_row_is_roof(&rows[i]) || isnan(isnan(facts.cpu_us) ? facts.wall_us : facts.cpu_us))
-            continue;
+        bool timed = !isnan(facts.cpu_us) || !isnan(facts.wall_us);
+        if (!timed || eng_row_is_roof(&rows[i]) || eng_row_is_device(&rows[i])) continue;
         facts.threads = eng_threads_of(rows[i].axes_json);
         status =
             eng_db_roof_moved_bytes(db, run_id, rows[i].point_key, &facts.roof_moved_bytes, err);

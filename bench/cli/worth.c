@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "bench/cli/expected.h"
 #include "bench/cli/table.h"
 #include "bench/experiments/experiments.h"
 
@@ -17,19 +18,13 @@ static const EngExperiment *experiment_of(const EngSummaryRow *row)
     return eng_experiment_find(&eng_experiments, row->experiment, &e, NULL) ? NULL : e;
 }
 
-/* Rows that stand for a point in a table: the experiment's first metric, of an operation. */
+/* Rows that stand for a point in a table: the experiment's first metric, of an operation, on the
+ * backend whose chain is known (eng_db_find_chain). */
 static const EngExperiment *stage_of(const EngSummaryRow *row)
 {
     const EngExperiment *e = experiment_of(row);
-    return e && e->op >= 0 && !strcmp(row->metric, e->metrics[0].name) ? e : NULL;
-}
-
-static bool is_roof(const EngExperiment *e, const EngSummaryRow *row)
-{
-    char variant[ENG_VARIANT_BYTES];
-    eng_variant_text(row->axes_json, variant, sizeof variant);
-    const EngKernel *kernel = eng_kernel_find((EngOp)e->op, variant);
-    return kernel && kernel->roof;
+    bool stands = e && e->op >= 0 && !strcmp(row->metric, e->metrics[0].name);
+    return stands && !eng_row_is_device(row) ? e : NULL;
 }
 
 static bool same_chain(const EngAmdahl *a, const EngSummaryRow *x, const EngSummaryRow *y,
@@ -66,7 +61,7 @@ EngStatus eng_worth_of_rows(EngDb *db, const char *machine_id, const EngSummaryR
             status = eng_amdahl_find(db, machine_id, rows[i].experiment, preset, tokens, threads,
                                      &worth[i].amdahl, err);
         last = i;
-        if (rows[i].percent_of_roof > 0 && !is_roof(stage_of(&rows[i]), &rows[i]))
+        if (rows[i].percent_of_roof > 0 && !eng_row_is_roof(&rows[i]))
             worth[i].speedup = 100 / rows[i].percent_of_roof;
         any |= !status && worth[i].amdahl.found;
     }
@@ -116,7 +111,8 @@ void eng_worth_print(const EngSummaryRow *rows, int n, const EngWorth *worth)
         if (strcmp(base, "portable")) continue;
         for (int k = 0; k < n; k++)
             if (k != i && stage_of(&rows[k]) && same_shape(&rows[i], &rows[k]) &&
-                !is_roof(e, &rows[k]) && (best < 0 || speed_ratio(e, &rows[k], &rows[best]) > 1))
+                !eng_row_is_roof(&rows[k]) &&
+                (best < 0 || speed_ratio(e, &rows[k], &rows[best]) > 1))
                 best = k;
         if (best < 0 || !(speed_ratio(e, &rows[best], &rows[i]) > 1)) continue;
         eng_variant_text(rows[best].axes_json, variant, sizeof variant);

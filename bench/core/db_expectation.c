@@ -28,7 +28,8 @@ struct EngRateTable {
  * Medians come from the view, runs that own a point found twice give it twice. */
 #define RATES                                                                                      \
     " FROM points p CROSS JOIN v_summary v ON v.point_key = p.point_key"                           \
-    " WHERE p.machine_id = ?1 AND p.kind = 'measured' AND v.outcome = 'measured' AND ("            \
+    " WHERE p.machine_id = ?1 AND p.backend = 'cpu' AND p.kind = 'measured'"                       \
+    " AND v.outcome = 'measured' AND ("                                                            \
     " (p.experiment = 'ladder' AND v.metric = 'ns_per_load'"                                       \
     "  AND p.axes_json ->> '$.access' GLOB 'chains*' AND p.axes_json ->> '$.line' = '64'"          \
     "  AND p.axes_json ->> '$.pages' IN ('2m', "                                                   \

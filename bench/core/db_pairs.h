@@ -32,8 +32,8 @@ EngStatus eng_db_find_run(EngDb *db, const char *plan_key, const char *machine_i
                           const char *build_id, char run_id[ENG_KEY_HEX], bool *finished,
                           EngErr *err);
 
-/* The newest measured point of the chain for a machine, preset and tokens; of equals, `best`
- * variants, then the same number of threads come first. */
+/* The newest measured point of the chain of CPU kernels for a machine, preset and tokens; of
+ * equals, `best` variants, then the same number of threads come first. */
 typedef struct EngChainRow {
     char run_id[ENG_KEY_HEX], point_key[ENG_KEY_HEX];
     int64_t threads;

@@ -182,6 +182,9 @@ static void test_rates(void **state)
     assert_int_equal(e.term, ENG_TERM_BYTES);
     assert_true(e.expected_ns == 4000);
     /* A run's own rates come first; one that measured none takes the best of all. */
+    put_point(db, "stream", "s3", "{\"bytes\":4096,\"threads\":1}", "gbps", 1000);
+    sqlite3_exec(eng_db_handle(db), "UPDATE points SET backend = 'cuda' WHERE point_key = 's3'",
+                 NULL, NULL, NULL); /* no rate of this processor */
     put_point(db, "stream", "s2", "{\"bytes\":4096,\"threads\":1}", "gbps", 10);
     if (sqlite3_exec(eng_db_handle(db),
                      "INSERT INTO runs SELECT 'other', started_utc, ended_utc, state, machine_id,"
