@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # label: nightly. engram compare on this machine as it is now: of ten pairs of runs of the same code at most one may be
-# called different; the example kernel with all rows decoded twice is called slower five times of five.
+# called different; the example kernel with all rows decoded twice is called slower at least four times of five.
 # Arguments: the program, the source folder.
 set -u
 engram=$1
@@ -32,4 +32,4 @@ for i in 1 2 3 4 5; do
     [ $code = 3 ] && found=$((found + 1))
 done
 echo "the same code called different $alarms of 10 times, slower code found $found of 5 times"
-[ "$alarms" -le 1 ] && [ "$found" = 5 ]
+[ "$alarms" -le 1 ] && [ "$found" -ge 4 ]
