@@ -125,7 +125,7 @@ static void chain_worth(sqlite3_context *context, int n, sqlite3_value **argumen
         return;
     }
     if (!amdahl.found) return;
-    /* The share was measured with the fast kernel: what the reference in its place would cost. */
+    /* The share was measured with the kernel: what the reference in its place would cost. */
     double gain = 1 / (1 + eng_amdahl_gain(amdahl.share, 1 / ratio)) - 1;
     char text[48];
     snprintf(text, sizeof text, fabs(gain) < 1 ? "%+.2g %%%s" : "%+.0f %%%s", 100 * gain,

@@ -16,7 +16,7 @@ unset key
 set multiplot layout rows,columns title title_text font ',14' noenhanced margins screen 0.06,screen 0.9,screen 86.0 / height,screen 1 - 72.0 / height spacing screen 0.015,screen 100.0 / height
 set palette defined (0 '#f7f7f7', 0.001 '#fde0c5', 0.2 '#f59e53', 0.6 '#c8452a', 1 '#5b0f1a')
 set cbrange [0:1]
-set cblabel 'wait / step (no unit)'
+set cblabel 'wait / step (no unit); grey: no wait'
 set logscale x 2
 set format x '2^{%L}'
 set xtics 1, 16

@@ -14,6 +14,13 @@ WITH parts AS (
     FROM parts
 ), means AS (
     SELECT formula, layer, part, step, seed, avg(value) AS value, min(point_key) AS point_key FROM named GROUP BY 1, 2, 3, 4, 5
+), bandwidth AS ( -- of what this machine's CPU gathers from memory, the fastest from the largest table, of f32 rows, which models are trained with, if there are
+    SELECT v.median AS gbps, printf('%s rows, %s thread%s, %s', v.axes_json ->> '$.row_format', v.axes_json ->> '$.threads', iif(v.axes_json ->> '$.threads' = 1, '', 's'),
+        v.axes_json ->> '$.variant') AS gather
+    FROM main.v_summary v JOIN points p USING (point_key)
+    WHERE v.experiment = 'gather' AND v.metric = 'gather_gbps' AND v.backend = 'cpu' AND v.kind = 'measured' AND v.outcome = 'measured' AND NOT p.is_roof
+        AND p.machine_id = (SELECT machine_id FROM runs WHERE run_id = :run) AND coalesce(v.axes_json ->> '$.cache', 'rotate') = 'rotate'
+    ORDER BY v.axes_json ->> '$.row_format' = 'f32' DESC, CAST(v.axes_json ->> '$.rows' AS INTEGER) DESC, v.median DESC LIMIT 1
 )
 SELECT formula || printf(', layer %d', layer) AS series, formula, layer, part, step, iif(part IN ('gate', 'tokens'), (step + 0.5) / 10, step + 1) AS place,
     iif(part IN ('foreign', 'collided', 'unused'), 100, 1) * (test ->> '$.mean') AS value, iif(part IN ('foreign', 'collided', 'unused'), 100, 1) * (test ->> '$.lo') AS lo,

@@ -1,5 +1,6 @@
 -- Speed over the reference measured in the same block: median of paired ratios of CPU time and its 95 % interval. Of several kernels
--- for the same instructions the fastest. "undecided": the interval holds what is required.
+-- for the same instructions the fastest. "undecided": the interval holds what is required. The chain runs the fastest kernel of a
+-- stage, on bf16: only that one's ratio can be weighed with the shares that the chain's stages have.
 -- empty: This run holds none of the shapes that a ratio is required for (sweeps/required.sweep has them).
 WITH want(experiment, family, least, most, required, goal) AS (VALUES
     ('hash', 'portable', 256, 1e9, 4, NULL), ('hash', 'AVX2', 256, 1e9, 10, NULL), ('hash', 'AVX-512', 256, 1e9, 15, 20),
@@ -42,7 +43,8 @@ WITH want(experiment, family, least, most, required, goal) AS (VALUES
     GROUP BY x.point_key
 ), best AS (
     SELECT j.*, m.n, m.ratio, coalesce(m.lo, m.ratio) AS lo, coalesce(m.hi, m.ratio) AS hi, row_number() OVER (
-        PARTITION BY j.experiment, j.family, j.tokens, j.threads, j.out ORDER BY m.ratio DESC, j.point_key) AS first
+        PARTITION BY j.experiment, j.family, j.tokens, j.threads, j.out ORDER BY m.ratio DESC, j.point_key) AS first,
+        row_number() OVER (PARTITION BY j.experiment, j.tokens, j.threads, j.out ORDER BY m.ratio DESC, j.point_key) AS fastest
     FROM judged j JOIN medians m USING (point_key)
 )
 SELECT experiment || coalesce(' to ' || out, '') AS operation, tokens, threads, variant AS kernel,
@@ -50,7 +52,7 @@ SELECT experiment || coalesce(' to ' || out, '') AS operation, tokens, threads, 
     printf('%.3g', ratio) AS ratio, printf('%.3g to %.3g', lo, hi) AS "95 % interval", n AS pairs, printf('%g', required) AS required,
     iif(goal IS NULL, '-', printf('%g', goal)) AS goal,
     CASE WHEN lo >= goal THEN 'yes, and the goal' WHEN lo >= required THEN 'yes' WHEN hi >= required THEN 'undecided' ELSE 'no' END AS met,
-    coalesce(chain_worth(experiment, preset, tokens, threads, ratio), '-') AS "worth for the chain"
+    coalesce(iif(fastest = 1 AND coalesce(out, 'bf16') = 'bf16', chain_worth(experiment, preset, tokens, threads, ratio), NULL), '-') AS "worth for the chain"
 FROM best
 WHERE first = 1
 ORDER BY CASE experiment WHEN 'hash' THEN 1 WHEN 'gather' THEN 2 WHEN 'project' THEN 3 ELSE 4 END, out, family, threads, tokens;

@@ -1,5 +1,5 @@
 -- title: Interference: what a product loses for what gatherers beside it get
--- empty: this run holds no points of the experiment interference.
+-- empty: this run holds no points of the experiment interference with a rate.
 -- One symbol per number of gathering threads; those too slow for the phase have no rate and are left out. Those on the Pareto front lose least for what they get.
 WITH t AS (
     SELECT v.point_key, v.backend, v.kind, v.axes_json AS a, v.median AS slow, coalesce(v.ci_lo, v.median) AS lo, coalesce(v.ci_hi, v.median) AS hi,
@@ -8,7 +8,7 @@ WITH t AS (
     FROM v_summary v
     WHERE v.run_id = :run AND v.experiment = 'interference' AND v.metric = 'slowdown_percent' AND v.outcome = 'measured'
 ), picked AS (
-    SELECT * FROM t WHERE gbps IS NOT NULL AND rest = (SELECT rest FROM t GROUP BY rest ORDER BY count(*) DESC, rest LIMIT 1)
+    SELECT * FROM t WHERE gbps IS NOT NULL AND rest = (SELECT rest FROM t WHERE gbps IS NOT NULL GROUP BY rest ORDER BY count(*) DESC, rest LIMIT 1)
 )
 SELECT 'product of ' || (a ->> '$.victim_tokens') || iif(CAST(a ->> '$.victim_tokens' AS INTEGER) = 1, ' row, ', ' rows, ') || iif(a ->> '$.source' = 'store', 'store ' || (a ->> '$.store') || ', ', '')
         || CASE a ->> '$.cores' WHEN 'apart' THEN 'own cores' WHEN 'shared' THEN 'shared core' ELSE 'any cores' END

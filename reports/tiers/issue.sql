@@ -12,7 +12,7 @@ WITH t AS (
     SELECT t.* FROM t JOIN lines USING (rest, store, residency, io, tokens)
     WHERE rest = (SELECT rest FROM lines GROUP BY rest ORDER BY sum(n) DESC, rest LIMIT 1)
 )
-SELECT iif(io = 'direct', 'past the page cache', residency) || iif((SELECT count(DISTINCT tokens) FROM picked) = 1, '', printf(', %d token%s', tokens, iif(tokens = 1, '', 's'))) AS panel,
+SELECT iif(io = 'direct', 'past the page cache' || iif(residency = 'cold', '', ', ' || residency), residency) || iif((SELECT count(DISTINCT tokens) FROM picked) = 1, '', printf(', %d token%s', tokens, iif(tokens = 1, '', 's'))) AS panel,
     store || made AS series, under_way, m ->> '$.rows_per_s[0]' AS rows_per_s, m ->> '$.rows_per_s[1]' AS lo, m ->> '$.rows_per_s[2]' AS hi, tokens,
     a ->> '$.row_format' AS row_format, a ->> '$.scales' AS scales, point_key
 FROM picked

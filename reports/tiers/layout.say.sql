@@ -5,5 +5,5 @@ SELECT (SELECT group_concat(sentence, ' ') FROM (
                 OR row_us = (SELECT min(f.row_us) FROM figure f WHERE f.series = figure.series)
               ORDER BY place, row_us DESC)
         GROUP BY series ORDER BY place))
-    || printf(' Batches of %d tokens; a layout is named by bytes of values and scales.', max(tokens))
+    || printf(' Batches of %d tokens; a layout is named by the bytes of a row, scales included.', max(tokens))
 FROM figure;

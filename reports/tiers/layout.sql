@@ -10,8 +10,8 @@ WITH t AS (
 ), sized AS (
     SELECT *, m ->> '$.asked_bytes[0]' / (m ->> '$.batch_rows[0]') AS bytes FROM picked
 )
-SELECT source || made AS series, CASE WHEN format = 'fp8_packed' THEN '256 + 8 together' WHEN format GLOB 'fp8_pad*' THEN printf('padded to %.0f', bytes)
-        WHEN format <> 'fp8' THEN format || printf(', %.0f', bytes) WHEN scales = 'memory' THEN '256, 8 in memory' ELSE '256 + 8 apart' END AS layout,
+SELECT source || made AS series, printf(CASE WHEN format = 'fp8_packed' THEN '%.0f B packed' WHEN format GLOB 'fp8_pad*' THEN '%.0f B padded'
+        WHEN format <> 'fp8' THEN '%.0f B, ' || format WHEN scales = 'memory' THEN '%.0f B, scales in memory' ELSE '%.0f B, scales apart' END, bytes) AS layout,
     dense_rank() OVER (ORDER BY format NOT GLOB 'fp8*', format <> 'fp8', scales, bytes) AS layout_no, m ->> '$.row_ns[0]' / 1e3 AS row_us, m ->> '$.row_ns[1]' / 1e3 AS lo,
     m ->> '$.row_ns[2]' / 1e3 AS hi, m ->> '$.requests[0]' / (m ->> '$.batch_rows[0]') AS requests,
     m ->> '$.read_bytes[0]' / (m ->> '$.batch_rows[0]') AS read_bytes, place, a ->> '$.tokens' AS tokens, point_key

@@ -1,6 +1,7 @@
 -- title: Prompts in chunks: fetching the rows of a chunk, and how much of it hides
 -- empty: this run holds no points of prefetch in the phase prefill with two chunks.
--- The fetch of one module per pass; of the points that differ in chunk, window and source alone, the set with the most.
+-- The fetch of one module per pass; of the points that differ in chunk, window and source alone, the set with the most; of several windows
+-- of a chunk the first by name.
 WITH t AS (
     SELECT *, CAST(a ->> '$.tokens' AS INTEGER) AS tokens, coalesce(nullif(a ->> '$.chunk', 0), a ->> '$.tokens') AS chunk,
         json_remove(a, '$.chunk', '$.window', '$.store', '$.residency', '$.io', '$.scales') AS rest
@@ -8,6 +9,7 @@ WITH t AS (
 ), picked AS (
     SELECT *, (tokens + chunk - 1) / chunk AS passes, iif(a ->> '$.window' = 'backbone', '', ' (emulated)') AS paced
     FROM t WHERE rest = (SELECT rest FROM t GROUP BY rest HAVING count(DISTINCT chunk) > 1 ORDER BY count(*) DESC, rest LIMIT 1)
+        AND a ->> '$.window' = (SELECT min(w.a ->> '$.window') FROM t w WHERE w.rest = t.rest AND w.chunk = t.chunk)
 ), parts AS (
     SELECT 'a chunk takes (ms)' AS panel, source || made AS series, store, m ->> '$.fetch_us[0]' / passes / 1e3 AS y, m ->> '$.fetch_us[1]' / passes / 1e3 AS lo,
         m ->> '$.fetch_us[2]' / passes / 1e3 AS hi, * FROM picked

@@ -22,18 +22,19 @@ WITH here AS (
     GROUP BY x.point_key
 ), steps AS ( -- with few samples a point says nothing
     SELECT v.point_key, l.block_id, v.axes_json AS a,
-        (v.axes_json ->> '$.store') || iif(v.axes_json ->> '$.store' = 'memory', '', ' ' || (v.axes_json ->> '$.residency')) || ', '
-            || (v.axes_json ->> '$.tokens') || ' tokens, layers ' || iif(v.axes_json ->> '$.window' = 'backbone', 'computed', 'paced (emulated)') AS what
+        (v.axes_json ->> '$.store') || iif(v.axes_json ->> '$.store' = 'memory', '', iif(v.axes_json ->> '$.io' = 'direct', ' direct', '') || ' ' || (v.axes_json ->> '$.residency'))
+            || coalesce(printf(', %,d rows a head', nullif(v.axes_json ->> '$.rows', 0)), '') || ', ' || (v.axes_json ->> '$.tokens') || ' tokens, layers ' || iif(v.axes_json ->> '$.window' = 'backbone', 'computed', 'paced (emulated)') AS what
     FROM v_summary v JOIN run_points l ON l.run_id = v.run_id AND l.point_key = v.point_key
     WHERE v.run_id = :run AND v.experiment = 'prefetch' AND v.backend = 'cpu' AND v.kind = 'measured' AND v.outcome = 'measured' AND v.metric = 'window_us' AND v.n >= 6
         AND coalesce(v.axes_json ->> '$.phase', 'decode') = 'decode' AND coalesce(v.axes_json ->> '$.modules', 1) = 1
+        AND coalesce(v.axes_json ->> '$.vision', 'off') = 'off'
         AND v.median > (SELECT f.median FROM v_summary f WHERE f.run_id = :run AND f.point_key = v.point_key AND f.metric = 'fetch_us')
 ), costs AS (
-    SELECT s.what, s.point_key, x.value, row_number() OVER (PARTITION BY s.what ORDER BY x.value) AS place, count(*) OVER (PARTITION BY s.what) AS n
+    SELECT s.what, s.a ->> '$.placement' AS placement, x.value, row_number() OVER (PARTITION BY s.what ORDER BY x.value) AS place, count(*) OVER (PARTITION BY s.what) AS n
     FROM steps s JOIN sample_values x ON x.block_id = s.block_id AND x.point_key = s.point_key AND x.metric = 'cost_percent'
     JOIN samples y ON y.block_id = x.block_id AND y.point_key = x.point_key AND y.segment = x.segment AND y.pair = x.pair AND y.traced = 0
 ), beside AS (
-    SELECT c.what, c.n, count(DISTINCT c.point_key) AS points, avg(c.value) FILTER (WHERE c.place IN ((c.n + 1) / 2, (c.n + 2) / 2)) AS cost,
+    SELECT c.what, c.n, count(DISTINCT c.placement) AS placements, avg(c.value) FILTER (WHERE c.place IN ((c.n + 1) / 2, (c.n + 2) / 2)) AS cost,
         max(c.value) FILTER (WHERE c.place = r.lo) AS lo, max(c.value) FILTER (WHERE c.place = r.hi) AS hi
     FROM costs c LEFT JOIN median_ranks r ON r.n = c.n
     GROUP BY c.what
@@ -44,7 +45,7 @@ SELECT 'rows per second of a row cache that hits all, over the memory store' AS 
     CASE WHEN coalesce(lo, ratio) >= 0.8 THEN 'yes' WHEN coalesce(hi, ratio) >= 0.8 THEN 'undecided' ELSE 'no' END AS met
 FROM (SELECT c.*, h.a FROM cached c JOIN here h USING (point_key) ORDER BY h.a ->> '$.policy', CAST(h.a ->> '$.tokens' AS INTEGER))
 UNION ALL
-SELECT 'step beside a fetch that is shorter than its window, longer than with rows there by', printf('%s, %d placements', what, points), n,
+SELECT 'step beside a fetch that is shorter than its window, longer than with rows there by', printf('%s, %d placement%s', what, placements, iif(placements = 1, '', 's')), n,
     printf('%.2f %%', cost), iif(lo IS NULL, '-', printf('%.2f to %.2f %%', lo, hi)), '<= 3 %',
     CASE WHEN coalesce(hi, cost) <= 3 THEN 'yes' WHEN coalesce(lo, cost) <= 3 THEN 'undecided' ELSE 'no' END
 FROM beside;

@@ -280,7 +280,8 @@ static int tear_down(void **state)
     return system(command) ? -1 : 0;
 }
 
-/* Rows behind closed gates are bytes, and time where the database has a gather, of whatever run. */
+/* Rows behind closed gates are bytes, and time where the database has a gather of this machine from
+ * memory, of whatever run. */
 static void test_rows_and_bandwidth(void **state)
 {
     (void)state;
@@ -299,6 +300,19 @@ static void test_rows_and_bandwidth(void **state)
         fixture_sql(&f, "INSERT INTO series VALUES ('%q', '%q', 'gathered_bytes:1', 0, 4096)",
                     f.block, f.key);
         fixture_run(&f, "00000000aaaa", "2025-01-01T00:00:00Z");
+        fixture_sql(&f,
+                    "INSERT INTO machines VALUES ('other', 'Other CPU', 2, 8589934592, 33554432, "
+                    "NULL, '{}')");
+        for (int warm = 0; warm < 2; warm++) {
+            fixture_block(&f, "gather");
+            fixture_point(&f, "gather", "avx2", false, 0, NULL,
+                          "\"row_format\":\"f32\",\"threads\":4,\"rows\":131072,\"cache\":\"%s\"",
+                          warm ? "warm" : "rotate");
+            fixture_metric(&f, "gather", "gather_gbps", "GB/s", "cpu", 100, 0, 0);
+            if (!warm)
+                fixture_sql(&f, "UPDATE points SET machine_id = 'other' WHERE point_key = '%q'",
+                            f.key);
+        }
         for (int threads = 1; threads < 3 && measured; threads++) {
             fixture_block(&f, "gather");
             fixture_point(&f, "gather", "avx2", false, 0, NULL,
@@ -308,12 +322,13 @@ static void test_rows_and_bandwidth(void **state)
         }
         fixture_close(&f);
         char *html = page_of_report("gates", db);
-        const char *says = measured
-                               ? "measured in this database (f32 rows, 2 threads, avx2) reads 16 "
-                                 "GB/s, so the rows of a token take 256 ns a module, 64 ns of them "
-                                 "for nothing."
-                               : "No gather is in this database: of traffic the bytes alone are "
-                                 "known.";
+        const char *says =
+            measured
+                ? "measured on this machine (f32 rows, 2 threads, avx2) reads 16 "
+                  "GB/s, so the rows of a token take 256 ns a module, 64 ns of them "
+                  "for nothing."
+                : "No gather of this machine is in this database: of traffic the bytes alone are "
+                  "known.";
         if (!strstr(html, says)) fail_msg("'%s' is not on the page", says);
         assert_int_equal(lines_with("rows", "4096", measured ? ",16," : ",,"), 1);
         eng_free(html);
