@@ -21,6 +21,7 @@
 #include "base/mem.h"
 
 #define POLL_NS 100000000
+#define BUSY_NS 2000000000
 
 /* What a run tells its parent while it lives: in memory that both see. */
 typedef struct Shared {
@@ -42,9 +43,10 @@ typedef struct Runs {
     int segment;
     Shared *shared; /* [jobs] */
     Job jobs[ENG_TRAIN_MAX_JOBS];
-    bool *over;   /* [n_items] nothing is left to do, or nothing was */
-    int *started; /* [n_items] */
-    bool *held;   /* [n_items] points of this block, whenever it stored them */
+    bool *over;             /* [n_items] nothing is left to do, or nothing was */
+    int *started;           /* [n_items] */
+    int64_t *not_before_ns; /* [n_items] another process trains it: when to look again */
+    bool *held;             /* [n_items] points of this block, whenever it stored them */
     int n_over, n_wanted, pair;
     int64_t begun_ns, shown_ns;
 } Runs;
@@ -261,6 +263,7 @@ static EngStatus fill(Runs *runs, EngErr *err)
         const EngTrainItem *item = &sweep->items[i];
         int slot = 0;
         if (runs->over[i] || runs->started[i] || runs_already(runs, i)) continue;
+        if (eng_now_ns() < runs->not_before_ns[i]) continue;
         const EngTrainRecord *record = eng_train_ledger_find(&sweep->ledger, item->key);
         if (record) {
             status = store(runs, i, record, 0, err);
@@ -293,7 +296,8 @@ static EngStatus reap(Runs *runs, int slot, EngErr *err)
     if (WIFEXITED(how) && !WEXITSTATUS(how))
         return take_result(runs, item, eng_now_ns() - job->started_ns, err);
     if (WIFEXITED(how) && WEXITSTATUS(how) == 130) {
-        runs->started[item] = 0; /* stopped by a signal: it can go on */
+        runs->started[item] = 0; /* stopped by a signal, or another process's: it can go on */
+        runs->not_before_ns[item] = eng_now_ns() + BUSY_NS;
         return ENG_OK;
     }
     /* Disk or memory: no fault of this run's, and others would go the same way. */
@@ -409,11 +413,13 @@ EngStatus eng_train_block(void *context, const EngBlockContext *where, const Eng
                  .shown_ns = eng_now_ns()};
     runs.over = eng_arena_alloc(sweep->arena, (n + 1) * sizeof *runs.over);
     runs.started = eng_arena_alloc(sweep->arena, (n + 1) * sizeof *runs.started);
+    runs.not_before_ns = eng_arena_alloc(sweep->arena, (n + 1) * sizeof *runs.not_before_ns);
     runs.held = eng_arena_alloc(sweep->arena, (n + 1) * sizeof *runs.held);
     runs.shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    EngStatus status = runs.over && runs.started && runs.held && runs.shared != MAP_FAILED
-                           ? ENG_OK
-                           : ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for training runs");
+    EngStatus status =
+        runs.over && runs.started && runs.not_before_ns && runs.held && runs.shared != MAP_FAILED
+            ? ENG_OK
+            : ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for training runs");
     if (status) return status;
     mark_wanted(&runs);
     status = eng_make_dirs(sweep->options.folder, err);

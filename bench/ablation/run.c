@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -318,9 +317,9 @@ static EngStatus finish(Job *job, EngErr *err)
 
 /* ---- from first to last ---- */
 
-/* Two sweeps may want one model at the same time, and share a folder: the second waits, and finds
- * the result of the first. A lock per key, in one file: the byte whose number the key is. It goes
- * with its descriptor, however the process ends. */
+/* Two sweeps may want one model at the same time, and share a folder: the second leaves it to the
+ * first. A lock per key, in one file: the byte whose number the key is. It goes with its
+ * descriptor, however the process ends. */
 static EngStatus lock_key(const EngTrainRun *run, int *fd, EngErr *err)
 {
     char path[1024];
@@ -331,15 +330,11 @@ static EngStatus lock_key(const EngTrainRun *run, int *fd, EngErr *err)
     EngStatus status = eng_make_dirs(run->folder, err);
     if (status) return status;
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    while (*fd >= 0 && fcntl(*fd, F_OFD_SETLK, &lock)) {
-        struct timespec pause = {.tv_nsec = 100000000};
-        if (errno != EAGAIN && errno != EACCES)
-            return ENG_FAIL(err, ENG_IO, "%s: cannot be locked: %s", path, strerror(errno));
-        if (run->stop && *run->stop)
-            return ENG_FAIL(err, ENG_INTERRUPTED, "stopped while another process trains it");
-        nanosleep(&pause, NULL);
-    }
-    return *fd >= 0 ? ENG_OK : ENG_FAIL(err, ENG_IO, "%s: cannot open: %s", path, strerror(errno));
+    if (*fd < 0) return ENG_FAIL(err, ENG_IO, "%s: cannot open: %s", path, strerror(errno));
+    if (!fcntl(*fd, F_OFD_SETLK, &lock)) return ENG_OK;
+    if (errno == EAGAIN || errno == EACCES)
+        return ENG_FAIL(err, ENG_INTERRUPTED, "another process trains it");
+    return ENG_FAIL(err, ENG_IO, "%s: cannot be locked: %s", path, strerror(errno));
 }
 
 static EngStatus open_job(Job *job, EngErr *err)
@@ -374,18 +369,20 @@ static EngStatus open_job(Job *job, EngErr *err)
 EngStatus eng_train_run(const EngTrainRun *run, EngErr *err)
 {
     Job job = {.run = run, .saved_ns = eng_now_ns()};
+    char result[1024];
     int lock = -1;
+    snprintf(result, sizeof result, "%s/%s.json", run->folder, run->key);
     EngStatus status = lock_key(run, &lock, err);
-    if (!status) status = open_job(&job, err);
-    if (!status && !eng_file_exists(job.result)) {
-        status = resume(&job, err);
+    if (!status && !eng_file_exists(result)) {
+        status = open_job(&job, err);
+        if (!status) status = resume(&job, err);
         if (!status) status = train(&job, err);
         if (!status) status = finish(&job, err);
     }
-    if (lock >= 0) close(lock);
     eng_trainer_destroy(job.trainer);
     eng_free(job.steps);
     json_decref(job.looks);
     eng_arena_destroy(job.arena);
+    if (lock >= 0) close(lock);
     return status ? eng_err_prefix(err, "%s", run->who) : ENG_OK;
 }

@@ -6,7 +6,8 @@
  *   K.gates    what was seen of gates so far, while it trains
  *   K.states   residual streams of some held-out tokens, for comparisons of representations
  *   K.json     the result, last of all: when it is there, the run is over
- * and all runs share `lock`, so that no two processes train the same one at once.
+ * and all runs share `lock`, so that no two processes train the same one at once: the second is
+ * told ENG_INTERRUPTED.
  * A run that was stopped or killed goes on from its checkpoint and gives the same result to the
  * last bit.
  */

@@ -281,7 +281,9 @@ static EngStatus compare(EngCli *cli, EngDb *db_a, EngDb *db_b, EngArena *arena,
     status = join(&c, arena, across, err);
     if (!status) status = judge(&c, arena, err);
     if (!status) status = print(cli, &c, err);
-    if (!status) status = print_worth(&c, db_b, arena, err);
+    EngErr why = {0}; /* verdicts stand without their worth */
+    if (!status && print_worth(&c, db_b, arena, &why))
+        eng_warn("compare", "no word on what this is worth for the chain: %s", why.text);
     if (!status && db_a == db_b && c.n_common) store(&c, eng_db_path(db_a), arena);
     return status;
 }

@@ -111,6 +111,11 @@ static EngStatus train(EngCli *cli, const EngSweep *sweep, EngTrainSweep *runs, 
                              .hooks = eng_train_sweep_hooks(runs)};
     bool appends = !eng_cli_flag(cli, "recorded");
     EngStatus status = appends ? eng_cli_check_writable(cli, "runs", err) : ENG_OK;
+    if (status == ENG_IO) {
+        char why[ENG_ERR_TEXT_BYTES];
+        snprintf(why, sizeof why, "%s", err->text);
+        ENG_FAIL(err, status, "%.900s (with --recorded nothing is added)", why);
+    }
     if (!status) status = eng_run_sweep(sweep, &options, &result, err);
     if (status == ENG_INTERRUPTED)
         ENG_FAIL(err, ENG_INTERRUPTED, "interrupted; the same command goes on where it stopped");

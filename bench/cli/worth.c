@@ -143,7 +143,8 @@ EngStatus eng_worth_find(EngDb *db, const char *machine_id, const char *experime
 {
     char preset[64];
     int64_t tokens, threads = 1;
-    *is_stage = is_stage_of_chain(experiment) &&
+    const EngSummaryRow row = {.experiment = experiment, .axes_json = axes_json};
+    *is_stage = is_stage_of_chain(experiment) && !eng_row_is_device(&row) &&
                 eng_axes_word(axes_json, "preset", preset, sizeof preset) &&
                 eng_axes_int(axes_json, "tokens", &tokens);
     if (!*is_stage) return ENG_OK;

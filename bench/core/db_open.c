@@ -133,8 +133,9 @@ bool eng_db_run_is_alive(const EngDb *db, const char *run_id)
     read_owner(fd, owner);
     close(fd);
     char *run = owner + strcspn(owner, " ");
-    if (*run) *run++ = 0;
-    return !strcmp(run, run_id) && eng_parse_i64(owner, &pid) && pid > 0 &&
+    bool told = *run != 0; /* builds up to version 1 of this file told the process alone */
+    if (told) *run++ = 0;
+    return (!told || !strcmp(run, run_id)) && eng_parse_i64(owner, &pid) && pid > 0 &&
            (kill((pid_t)pid, 0) == 0 || errno == EPERM);
 }
 

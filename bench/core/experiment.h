@@ -132,6 +132,7 @@ struct EngExperiment {
     int op;                         /* EngOp whose variants the `variant` axis names, or -1 */
     const EngTunableAxis *tunables; /* ends with an axis NULL; NULL: none */
     bool counted;                   /* deterministic counts: one sample, no clock, no pairs */
+    bool once;          /* a window is one run(): what prepare() puts there is used up by it */
     const void *family; /* what experiments that share callbacks differ in; theirs alone to read */
 
     /* ENG_OK; ENG_UNSUPPORTED with the reason (a skipped row); ENG_USAGE for a value no machine

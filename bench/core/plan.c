@@ -289,6 +289,7 @@ static EngStatus refuse_other_table(Expansion *x, const EngPlanBlock *b, EngPlan
                          "need another one, compare another axis",
                          eng_row_format_name(b->row_format), b->row_dims, b->compare_axis);
     x->plan->n_skipped++;
+    point->estimate_ns = 0;
     return point->skip ? ENG_OK : no_memory(x->err);
 }
 

@@ -75,7 +75,8 @@ typedef struct EngPlanBlock {
     double estimate_ns;    /* of one run() of each point that can run */
     EngPlanPoint **points; /* named points first, then roofs */
     int n_points;
-    bool table; /* points of it need a table, all of this format and size of a row */
+    bool table; /* points of it need one of this format, and of these dims where rows hold their
+                   scales */
     EngRowFormat row_format;
     int row_dims;
 } EngPlanBlock;

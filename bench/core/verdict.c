@@ -273,8 +273,14 @@ double eng_two_runs_floor(int threads, double roof_a_ns, double roof_b_ns, doubl
 double eng_segment_range(double *log_ratios, const int *segments, int n)
 {
     double least = INFINITY, most = -INFINITY;
+    int fullest = 0;
     for (int i = 0, end; i < n; i = end) {
         for (end = i; end < n && segments[end] == segments[i];) end++;
+        if (end - i > fullest) fullest = end - i;
+    }
+    for (int i = 0, end; i < n; i = end) {
+        for (end = i; end < n && segments[end] == segments[i];) end++;
+        if (2 * (end - i) < fullest) continue; /* cut short: its median is a few samples' noise */
         double median = median_of(log_ratios + i, end - i);
         least = fmin(least, median);
         most = fmax(most, median);

@@ -74,7 +74,8 @@ EngRatio eng_two_runs(double *a, int n_a, double *b, int n_b);
  * moved by, since a machine that slows a roof slows other kernels too, by another share; and what
  * segments of one run differ by (range: the greater of both runs). */
 double eng_two_runs_floor(int threads, double roof_a_ns, double roof_b_ns, double range);
-/* How far the medians of a run's segments lie apart (greatest less least), 0 for a single one.
+/* How far the medians of a run's segments lie apart (greatest less least), 0 for a single one;
+ * segments of fewer than half the samples of the fullest are left out.
  * segments: [n] ascending. The values are reordered within segments. */
 double eng_segment_range(double *log_ratios, const int *segments, int n);
 

@@ -235,7 +235,8 @@ static void warm_up(Child *child, int i)
         least = fmin(least, each);
         /* Workers that are compared share one count: on a busy machine the least is the truth. */
         if (child->task->paced) each = least;
-        if (!slot->cold) slot->inner = eng_inner_iterations(each, length_ns);
+        if (!slot->cold && !child->experiment->once)
+            slot->inner = eng_inner_iterations(each, length_ns);
         /* One run longer than a sample is its own warm-up after a second look. */
         if (each > (double)length_ns && attempt >= 1) stable = STABLE;
     }

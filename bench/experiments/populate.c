@@ -27,7 +27,7 @@
 static const char *const g_words_pages[] = {"4k", "2m", NULL};
 
 static const EngAxisDef g_axes[] = {
-    {"bytes", ENG_AXIS_INT, "1073741824", "bytes", 4096, 0x1p46, NULL,
+    {"bytes", ENG_AXIS_INT, "1073741824", "bytes", 2 * (double)CHUNK_BYTES, 0x1p46, NULL,
      "that are touched before they are given back"},
     {"pages", ENG_AXIS_WORD, "2m", "", 0, 0, g_words_pages,
      "page size; 2m: where the kernel grants it (huge_share)"},
@@ -43,7 +43,7 @@ typedef struct State {
     EngPages pages;
     int threads;
     size_t chunk, at; /* that is touched next */
-    bool touched;     /* in this window: what more iterations would find there */
+    bool touched;     /* in this window: nothing is left to find there */
 } State;
 
 static EngStatus check(const EngPoint *point, EngErr *why)
@@ -61,8 +61,9 @@ static EngStatus need(const EngPoint *point, EngNeed *need, EngErr *err)
 
 static double estimate_ns(const EngPoint *point)
 {
-    double bytes = fmin(eng_point_real(point, "bytes"), (double)CHUNK_BYTES);
-    return EST_NS_BYTE * bytes / eng_point_real(point, "threads");
+    double touch = EST_NS_BYTE * (double)CHUNK_BYTES / eng_point_real(point, "threads");
+    /* Its part of the wait that a whole set takes. */
+    return touch + FREE_S * 1e9 * (double)CHUNK_BYTES / eng_point_real(point, "bytes");
 }
 
 static void teardown(void *opaque)
@@ -73,7 +74,7 @@ static void teardown(void *opaque)
     eng_free(state);
 }
 
-/* A set of one chunk tells nothing that would be worth it. */
+/* A set of one chunk, less than the axis takes, is a test of how it works. */
 static bool wait_until_free(const State *state)
 {
     if (state->pages.n == state->chunk) return false;
@@ -172,6 +173,7 @@ const EngExperiment eng_experiment_populate = {
     .metrics = g_metrics,
     .n_metrics = sizeof g_metrics / sizeof *g_metrics,
     .op = -1,
+    .once = true,
     .check = check,
     .need = need,
     .estimate_ns = estimate_ns,

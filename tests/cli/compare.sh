@@ -10,11 +10,12 @@ cd "$work" || exit 1
 command -v sqlite3 >/dev/null || { echo "skipped: no sqlite3 program"; exit 77; }
 failures=0
 fail() { echo "FAIL: $*"; failures=1; }
-expect() { # expect CODE PATTERN ARGUMENT...
+expect() { # expect CODE PATTERN ARGUMENT...; CODE may be a pattern of the shell
     local code=$1 pattern=$2 output got=0
     shift 2
     output=$("$engram" "$@" 2>&1) || got=$?
-    [ "$got" = "$code" ] || fail "$*: exit $got, expected $code: $output"
+    # shellcheck disable=SC2053
+    [[ $got == $code ]] || fail "$*: exit $got, expected $code: $output"
     grep -qE -- "$pattern" <<<"$output" || fail "$*: no '$pattern' in: $output"
 }
 point=(gather -a corpus=synthetic -a rows=1024 -a heads=2 -a tokens=16 -a variant=portable -a segments=2 --data=.)
@@ -25,17 +26,17 @@ mapfile -t runs < <(sqlite3 a.db 'SELECT run_id FROM runs ORDER BY started_utc')
 [ "${#runs[@]}" = 3 ] || fail "${#runs[@]} runs, not 3"
 a=${runs[0]} b=${runs[1]} c=${runs[2]}
 
-# Two measurements of one kernel: whatever this machine says, never slower nor faster by a sixth.
-expect 0 '1 points in common' compare "$a" "$b" --db=a.db
+# Two measurements of one kernel: about one such pair in 200 is called slower (docs/method.md).
+expect '[03]' '1 points in common' compare "$a" "$b" --db=a.db
 # By name; the verdict is stored, of the last comparison alone, and another database says why it is not.
-expect 0 '1 points in common' compare latest~2 latest~1 --db=a.db
+expect '[03]' '1 points in common' compare latest~2 latest~1 --db=a.db
 [ "$(sqlite3 a.db "SELECT group_concat(kind || run_id || base_run_id) FROM verdicts")" = "compare$b$a" ] ||
     fail "stored: $(sqlite3 a.db 'SELECT * FROM verdicts')"
 expect 0 ",portable,compare,(same|unclear|slower|faster)," export --verdicts --run=latest~1 --db=a.db
 expect 0 "^${b:0:8} +latest~1 .* 1( |$)" runs --db=a.db
 chmod a-w . a.db
 if [ "$(id -u)" != 0 ]; then
-    expect 0 'the verdicts are not stored: a.db: ' compare latest~2 latest~1 --db=a.db
+    expect '[03]' 'the verdicts are not stored: a.db: ' compare latest~2 latest~1 --db=a.db
 fi
 chmod u+w . a.db
 # The third run found the second's point.
@@ -65,7 +66,7 @@ of_b() { # TOKENS: condition for its point in B
 times() { echo "UPDATE samples SET cpu_ns = cpu_ns * $1, wall_ns = wall_ns * $1 WHERE $(of_b 2)"; }
 ends() { echo "UPDATE block_points SET outcome = '$1', reason = 'by hand' WHERE $(of_b 1)"; }
 sqlite3 m.db "$(times '1 / 5')"
-expect 0 '2 points in common' compare latest~1 latest --db=m.db
+expect '[03]' '2 points in common' compare latest~1 latest --db=m.db
 for outcome in wrong failed; do
     cp m.db lost.db && sqlite3 lost.db "$(ends $outcome)"
     expect 2 " B $outcome .*by hand" compare latest~1 latest --db=lost.db
@@ -94,8 +95,8 @@ for _ in 1 2; do
     "$engram" run gather -a preset=tiny -a corpus=synthetic -a tokens=2 -a variant=portable -a pairs=6 --fresh --data=. --db=c.db \
         >/dev/null 2>&1 || fail "run of tiny"
 done
-expect 0 '^chain: B over A of portable, x[0-9.]+ on gather = .* of the chain at 2 tokens' compare latest~1 latest --db=c.db
-expect 0 '^chain: no measured chain of v41-flash at 16 tokens here' compare "$a" "$b" --db=a.db
+expect '[03]' '^chain: B over A of portable, x[0-9.]+ on gather = .* of the chain at 2 tokens' compare latest~1 latest --db=c.db
+expect '[03]' '^chain: no measured chain of v41-flash at 16 tokens here' compare "$a" "$b" --db=a.db
 # Segments of B, 4 and 80 times as long: what changed by less than they lie apart is within them.
 cp b.db s.db
 sqlite3 s.db "UPDATE samples SET cpu_ns = cpu_ns * 20, wall_ns = wall_ns * 20 WHERE segment = 1 AND block_id IN

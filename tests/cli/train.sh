@@ -89,6 +89,15 @@ expect 0 measured train train "${four[@]}" --db=paused.db --runs=paused.csv
 [ "$(sql paused.db "SELECT count(DISTINCT point_key) FROM series WHERE name GLOB 'cka:*'")" = 4 ] ||
     fail "runs finished before an interruption were not compared"
 
+# --- two sweeps that share a folder train each model once ----------------------------------------------------------
+both=(-a rung=tiny -a text=synthetic -a budget=12 -a rho=1,0.4 -a model_seed=5,6 --work=both.train --runs=both.csv)
+"$engram" train train "${both[@]}" --db=both1.db >both1.txt 2>&1 &
+pid=$!
+expect 0 'measured' train train "${both[@]}" --db=both2.db
+wait $pid || fail "the first of two sweeps ended with $?: $(cat both1.txt)"
+[ "$(grep -c ,measured, both.csv)" = 4 ] || fail "two sweeps of four models: $(wc -l <both.csv) lines"
+[ "$(sql both1.db "$losses")" = "$(sql both2.db "$losses")" ] || fail "two sweeps have other losses"
+
 # --- killed in the middle, with a checkpoint at every step: the same losses -------------------------------------
 long=(-a rung=tiny -a text=synthetic -a budget=12 -a rho=0.4,1)
 expect 0 measured train train "${long[@]}" --db=whole.db --runs=whole.csv

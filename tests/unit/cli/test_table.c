@@ -164,7 +164,7 @@ static void test_first_columns(void **state)
 static void test_long_texts(void **state)
 {
     static const EngTableColumn column = {"file", false};
-    static const EngExperimentList none = {NULL, 0};
+    static const EngExperimentList none = {.n = 0};
     char name[601] = "", axes[700], text[64], whole[700], *printed = NULL;
     EngTextTable *table;
     EngErr err;
