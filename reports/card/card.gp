@@ -40,7 +40,7 @@ do for [p=1:4] {
         set key right top maxrows 4; set offsets graph 0.03, graph 0.03, graph 0.4, 0
         set logscale y 10; set yrange [B_min / 2:*]
     }
-    if (p == 2) { n = words(series[2]) < 12 ? words(series[2]) : 12; set yrange [-0.03:1 / (0.97 - 0.06 * n)]; set ytics 0, 0.2, 1; set key left top } else { set ytics autofreq }
+    if (p == 2) { n = words(series[2]) < 12 ? words(series[2]) : 12; set yrange [-0.03:1 / (0.97 - 0.06 * n)]; set ytics 0, 0.2, 1; set key left top maxrows 12 } else { set ytics autofreq }
     if (p == 3) { set logscale y 10; set yrange [10:*]; set format y '10^{%L}'; set offsets graph 0.03, graph 0.03, graph 0.25, 0; set key right top }
     if (p == 4) { set yrange [0:120]; set ytics 0, 20, 100; set key left top }
     if (p > 1) { unset label 9 }

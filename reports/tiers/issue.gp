@@ -17,7 +17,7 @@ set ylabel 'rows a second (rows/s)'
 set offsets graph 0.03, graph 0.03, 0, 0
 unset key
 do for [p=1:n] {
-    set title word(panels, p) font ',12' noenhanced
+    set title word(panels, p) font (n > 3 ? ',9' : ',12') noenhanced
     set yrange [*:*]
     stats data using (strcol('panel') eq word(panels, p) ? column('rows_per_s') : NaN) nooutput name 'Y'
     set yrange [Y_min / 1.5:1.5 * Y_max] # a bar may leave it

@@ -8,7 +8,7 @@ apart(i) = 0.12 * (i - (n + 1) / 2.0)
 stats data using (column('row_us')) nooutput name 'T'
 stats data using (column('read_bytes')) nooutput name 'B'
 unset title
-set multiplot layout 1,2 title title_text font ',14' noenhanced margins 0.07,0.86,0.29,0.87 spacing 0.09
+set multiplot layout 1,2 title title_text font ',14' noenhanced margins 0.07,0.86,0.34,0.87 spacing 0.09
 set xlabel 'row (bytes, scales included)'
 set xtics () rotate by 35 right
 do for [k=1:words(layouts)] { set xtics add (word(layouts, k) k) }
