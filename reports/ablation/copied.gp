@@ -8,7 +8,12 @@ set key at graph 0.5, graph -0.17 center top vertical maxcols 1
 unset title
 set multiplot layout 1,2 title title_text font ',14' noenhanced margins 0.08,0.98,0.24,0.87 spacing 0.1
 do for [what in "'not copied' copied"] {
-    set title what . ': mean, 95 % interval, every seed' font ',11'
+    # As in rho.gp: the axis is that of the runs; `stats` leaves out what lies beyond one that is set.
+    set autoscale y
+    stats data using (strcol('what') eq what ? column('y') : NaN) name 'RUNS' nooutput
+    edge = 0.1 * (RUNS_max - RUNS_min) + 0.001
+    set yrange [RUNS_min - edge:RUNS_max + edge]
+    set title what . ': mean, 95 % interval (to the edge), every seed' font ',11'
     plot for [i=1:words(names)] data using (part('seed', what, word(names, i), column('x') + 0.008)):(column('y')) with points \
             pointtype 6 pointsize 0.5 linecolor rgb hue(i) notitle, \
         for [i=1:words(names)] data using (part('mean', what, word(names, i), column('x'))):(column('y')):(column('lo')):(column('hi')) with yerrorbars \
