@@ -1,24 +1,9 @@
 /* The report ablation on invented runs with planted effects: what is pooled and what is not,
  * verdicts of claims, and cells that stay empty where one seed says nothing. */
-#include "tests/unit/reports/fixture.h"
+#include "tests/unit/reports/pages.h"
 
-#include "base/file.h"
-#include "base/mem.h"
 #include "base/str.h"
 #include "bench/ablation/run.h"
-#include "reports/render.h"
-
-static const char g_reports[] = ENG_SOURCE_DIR "/reports";
-static char g_dir[64] = "/tmp/test_ablation_XXXXXX";
-
-static const char *in_dir(const char *name)
-{
-    static char paths[4][128];
-    static int next;
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", g_dir, name);
-    return path;
-}
 
 /* ---- invented runs ---- */
 
@@ -99,16 +84,12 @@ static void begin(Fixture *f, const char *db)
 static char *page_of_report(const char *report, const char *db)
 {
     EngReportDone done;
-    EngErr err = {0};
-    char *html = NULL;
-    EngReportRequest request = {report, in_dir(db), "latest", in_dir("out"), g_reports};
-    if (eng_report_render(&request, &done, &err)) fail_msg("%s", err.text);
-    if (eng_file_read(in_dir("out/index.html"), &html, NULL, &err)) fail_msg("%s", err.text);
+    char *html = page_of_run(report, in_dir(db), &done);
     if (strstr(html, "</strong> </p>")) fail_msg("a figure without its sentence");
     return html;
 }
 
-static char *page_of(const char *db)
+static char *ablation_of(const char *db)
 {
     return page_of_report("ablation", db);
 }
@@ -170,7 +151,7 @@ static void test_words_are_kept_apart(void **state)
     arm(&f, "rho=0.8 engram_at=0+2", 4, 3.88);
     arm(&f, "rho=0.8 engram_at=1+3", 4, 3.89);
     fixture_close(&f);
-    char *html = page_of("words.db");
+    char *html = ablation_of("words.db");
     static const char *const names[] = {"rows = one at rho 0.8",
                                         "rows = shuffled at rho 0.8",
                                         "rows = frozen at rho 0.8",
@@ -199,7 +180,7 @@ static void test_copied_tokens_are_apart(void **state)
     arm(&f, "rho=0.8", 4, 3.895);
     arm(&f, "", 4, 4);
     fixture_close(&f);
-    char *html = page_of("copied.db");
+    char *html = ablation_of("copied.db");
     assert_int_equal(lines_with("copied", "mean,not copied,", ",-0.10"), 1);
     assert_int_equal(lines_with("copied", "mean,copied,", ",0.19"), 1);
     assert_int_equal(lines_with("copied", "seed,", "copied,"), 3 * 2 * 4);
@@ -232,7 +213,7 @@ static void test_studies_are_kept_apart(void **state)
         arm(&f, axes[2], i ? 4 : 5, 3.9 + kinds[i].at_1);
     }
     fixture_close(&f);
-    char *html = page_of("studies.db");
+    char *html = ablation_of("studies.db");
     assert_row(html, "Engram lowers the loss", "R0c, 20 tokens per parameter</td>", "+0.016", ">4<",
                ">0<", "confirmed");
     assert_row(html, "Engram lowers the loss", "tiny, 20 tokens", "-0.10", ">4<", "contradicted");
@@ -258,7 +239,7 @@ static void test_one_seed(void **state)
     arm(&f, "rho=0.8", 1, 3.9);
     arm(&f, "rho=1", 1, 4);
     fixture_close(&f);
-    char *html = page_of("one.db");
+    char *html = ablation_of("one.db");
     if (strstr(html, "0.0000")) fail_msg("a p or an interval of 0 on the page");
     assert_row(html, "Engram lowers the loss", "+0.", "not detectable");
     assert_row(html, "contrasts", "+0.", "too few seeds");

@@ -1,42 +1,6 @@
 /* The reports kernels, roofs and required on invented numbers: sentences and verdicts that follow
  * them; and a device's kernels, which no page may take for the CPU's. */
-#include "tests/unit/reports/fixture.h"
-
-#include "base/file.h"
-#include "base/mem.h"
-#include "reports/render.h"
-
-static const char g_reports[] = ENG_SOURCE_DIR "/reports";
-static char g_dir[64] = "/tmp/test_kernels_XXXXXX";
-
-static const char *in_dir(const char *name)
-{
-    static char paths[4][128];
-    static int next;
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", g_dir, name);
-    return path;
-}
-
-/* The page of a report of the latest run (n_drawn -1: with any figures); the caller frees it with
- * eng_free. */
-static char *page_of(const char *report, const char *db, int n_drawn, int n_empty)
-{
-    EngReportDone done;
-    EngErr err = {0};
-    char *html = NULL;
-    EngReportRequest request = {report, db, "latest", in_dir("out"), g_reports};
-    if (eng_report_render(&request, &done, &err)) fail_msg("%s", err.text);
-    if (n_drawn >= 0) assert_int_equal(done.n_figures, n_drawn);
-    if (n_drawn >= 0) assert_int_equal(done.n_empty, n_empty);
-    if (eng_file_read(in_dir("out/index.html"), &html, NULL, &err)) fail_msg("%s", err.text);
-    return html;
-}
-
-static void assert_has(const char *text, const char *part)
-{
-    if (!strstr(text, part)) fail_msg("'%s' is not on the page", part);
-}
+#include "tests/unit/reports/pages.h"
 
 static void assert_lacks(const char *text, const char *part)
 {
