@@ -133,7 +133,7 @@ bool eng_db_run_is_alive(const EngDb *db, const char *run_id)
     read_owner(fd, owner);
     close(fd);
     char *run = owner + strcspn(owner, " ");
-    bool told = *run != 0; /* builds up to version 1 of this file told the process alone */
+    bool told = *run != 0; /* earlier builds wrote the process alone */
     if (told) *run++ = 0;
     return (!told || !strcmp(run, run_id)) && eng_parse_i64(owner, &pid) && pid > 0 &&
            (kill((pid_t)pid, 0) == 0 || errno == EPERM);

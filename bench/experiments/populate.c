@@ -18,7 +18,7 @@
 #include "kernels/store/pages.h"
 
 #define PAGE_BYTES  4096
-#define CHUNK_BYTES ((size_t)32 << 20) /* most of a sample */
+#define CHUNK_BYTES ((size_t)32 << 20) /* of a sample */
 #define PART_BYTES  ((size_t)2 << 20)  /* of one thread at a time: no huge page is shared */
 #define MARK        0x5a
 #define EST_NS_BYTE 0.5
