@@ -23,8 +23,9 @@
 #define POLL_NS 100000000
 #define BUSY_NS 2000000000
 
-/* What a run tells its parent while it lives: in memory that both see. */
+/* What a run and its parent tell each other while it lives: in memory that both see. */
 typedef struct Shared {
+    volatile sig_atomic_t stop; /* the parent's: save a checkpoint and end */
     EngTrainProgress progress;
     EngStatus status;
     char error[ENG_ERR_TEXT_BYTES];
@@ -53,20 +54,12 @@ typedef struct Runs {
 
 /* ---- the child ---- */
 
-static volatile sig_atomic_t g_stop;
-
-static void on_terminate(int number)
-{
-    (void)number;
-    g_stop = 1;
-}
-
 static void child_main(const Runs *runs, const EngTrainItem *item, Shared *shared)
 {
     const EngTrainSweepOptions *options = &runs->sweep->options;
     EngErr err = {0};
-    signal(SIGINT, SIG_IGN); /* a terminal's interrupt is the parent's business */
-    signal(SIGTERM, on_terminate);
+    signal(SIGINT, SIG_IGN); /* signals are the parent's business, which sets `stop` */
+    signal(SIGTERM, SIG_IGN);
     eng_db_forget_in_child(runs->where->db);
     EngTrainRun run = {.arm = &item->arm,
                        .data = item->data,
@@ -74,7 +67,7 @@ static void child_main(const Runs *runs, const EngTrainItem *item, Shared *share
                        .key = item->key,
                        .who = item->who[0] ? item->who : "train",
                        .checkpoint_ns = options->checkpoint_ns,
-                       .stop = &g_stop,
+                       .stop = &shared->stop,
                        .progress = &shared->progress};
     EngStatus status = eng_train_run(&run, &err);
     if (status) snprintf(shared->error, sizeof shared->error, "%s", err.text);
@@ -296,7 +289,7 @@ static EngStatus reap(Runs *runs, int slot, EngErr *err)
     if (WIFEXITED(how) && !WEXITSTATUS(how))
         return take_result(runs, item, eng_now_ns() - job->started_ns, err);
     if (WIFEXITED(how) && WEXITSTATUS(how) == 130) {
-        runs->started[item] = 0; /* stopped by a signal, or another process's: it can go on */
+        runs->started[item] = 0; /* stopped, or another process's: it can go on */
         runs->not_before_ns[item] = eng_now_ns() + BUSY_NS;
         return ENG_OK;
     }
@@ -342,7 +335,7 @@ static bool is_stopped(const Runs *runs)
 static void stop_all(Runs *runs)
 {
     for (int slot = 0; slot < runs->sweep->options.jobs; slot++)
-        if (runs->jobs[slot].pid) kill(runs->jobs[slot].pid, SIGTERM);
+        if (runs->jobs[slot].pid) runs->shared[slot].stop = 1;
     for (int slot = 0; slot < runs->sweep->options.jobs; slot++)
         while (runs->jobs[slot].pid && waitpid(runs->jobs[slot].pid, NULL, 0) < 0 &&
                errno == EINTR) {

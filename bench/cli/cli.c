@@ -122,8 +122,13 @@ static void on_signal(int number)
 
 const volatile sig_atomic_t *eng_cli_watch_signals(void)
 {
+    /* Some of oneDNN's products use the stack pointer for a buffer on the heap: a handler must have
+     * a stack of its own, or its frame overwrites what lies below. */
+    static unsigned char stack[64 << 10];
+    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
     /* No SA_RESTART: waiting for a worker must end. */
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction action = {.sa_handler = on_signal,
+                               .sa_flags = (int)(SA_RESETHAND | SA_ONSTACK)};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
