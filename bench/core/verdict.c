@@ -224,11 +224,11 @@ EngStatus eng_effect_of(const EngAbSample *samples, int n, EngEffect *effect, En
 /* Largest rank k with P(Binomial(n, 1/2) < k) <= tail; 0: none. */
 static int rank_of_tail(int n, double tail)
 {
-    double at = exp(-n * M_LN2), below = 0;
+    double log_at = -n * M_LN2, below = 0; /* 2^-n itself is 0 from 1,075 samples on */
     int k = 0;
-    while (k < n && below + at <= tail) {
-        below += at;
-        at *= (double)(n - k) / (k + 1);
+    while (k < n && below + exp(log_at) <= tail) {
+        below += exp(log_at);
+        log_at += log((double)(n - k) / (k + 1));
         k++;
     }
     return k;

@@ -135,6 +135,13 @@ static void test_two_runs(void **state)
     r = eng_two_runs(a, 40, b, 40);
     assert_float_equal(log(r.ratio), 0.1, 1e-9);
     assert_true(r.lo > 1 && r.p < 1e-6);
+    /* So many that 2^-n is no number: P(B(3000) < 1439) <= 0.0125 < P(B < 1440). */
+    static double many[2][3000];
+    for (int i = 0; i < 3000; i++) many[0][i] = many[1][i] = 0.001 * ((i * 17) % 3000);
+    r = eng_two_runs(many[0], 3000, many[1], 3000);
+    assert_float_equal(log(r.hi), 0.001 * (3000 - 1439 - 1438), 1e-9);
+    assert_float_equal(log(r.lo), -log(r.hi), 1e-9);
+    assert_true(r.p > 0.05);
     /* Six samples have 2/64 on both sides together: too little for two runs at 95 %. */
     r = eng_two_runs(a, 6, b, 6);
     assert_true(isnan(r.p) && !isnan(r.ratio));
