@@ -269,7 +269,7 @@ static EngStatus find_rates(Export *e, const char *machine_id, EngErr *err)
 static EngStatus put_point(Export *e, sqlite3_stmt *point, EngErr *err)
 {
     EngPointFacts facts;
-    EngExpectation expected;
+    EngExpectation expected = {.expected_ns = NAN};
     EngStatus status =
         read_summary(e, text_or_null(point, 0), text_or_null(point, 11), &facts, err);
     if (!status) status = find_rates(e, text_or_null(point, 1), err);
@@ -278,7 +278,8 @@ static EngStatus put_point(Export *e, sqlite3_stmt *point, EngErr *err)
                                          &facts.roof_moved_bytes, err);
     if (!status) status = put_head(e, point, err);
     if (status) return status;
-    eng_expect_point(e->rates, text_or_null(point, 0), &facts, &expected);
+    if (!strcmp(text_or_null(point, 4), "cpu")) /* so are the rates */
+        eng_expect_point(e->rates, text_or_null(point, 0), &facts, &expected);
     eng_rows_text(&e->rows, text_or_null(point, 8));
     eng_rows_real(&e->rows, facts.percent_of_roof);
     eng_rows_real(&e->rows, expected.expected_ns / 1e3);

@@ -2,6 +2,8 @@
  * are read from the points of ladder, stream and project, those of the same run first. */
 #include "db_fixture.h"
 
+#include "bench/core/db_export.h"
+
 #include "bench/core/db_expectation.h"
 
 static EngExpectation expect(EngWork work, EngRates rates, double measured, double roof)
@@ -137,6 +139,34 @@ static void put_point(EngDb *db, const char *experiment, const char *key, const 
     sqlite3_free(sql);
 }
 
+static void put_metric(EngDb *db, const char *experiment, const char *key, const char *metric,
+                       double value)
+{
+    char *sql = sqlite3_mprintf(
+        "INSERT OR IGNORE INTO metrics VALUES ('%q', '%q', '', 1, 'cpu', '');"
+        "INSERT INTO sample_values SELECT block_id, '%q', 0, 0, '%q', %f FROM blocks LIMIT 1",
+        experiment, metric, key, metric, value);
+    if (sqlite3_exec(eng_db_handle(db), sql, NULL, NULL, NULL)) fail_msg("%s", sql);
+    sqlite3_free(sql);
+}
+
+static EngStatus keep(void *context, const char *text, size_t n, EngErr *failed)
+{
+    eng_str_add_n(context, text, n);
+    return eng_str_status(context, failed);
+}
+
+static bool export_has(EngDb *db, const char *run, const char *text)
+{
+    EngStr out = {0};
+    int64_t n;
+    const EngExportOptions options = {run, "gather", ENG_ROWS_CSV, false};
+    OK(eng_db_export(db, &options, keep, &out, &n, err));
+    bool has = strstr(out.text, text) != NULL;
+    eng_str_free(&out);
+    return has;
+}
+
 #define LADDER(pages, bytes, chains)                                                               \
     "{\"access\":\"chains\",\"bytes\":" bytes ",\"chains\":" chains                                \
     ",\"line\":\"64\",\"pages\":\"" pages "\",\"threads\":1}"
@@ -201,6 +231,13 @@ static void test_rates(void **state)
     assert_true(e.expected_ns == 2000);
     eng_expect_point(table, "third", &facts, &e);
     assert_true(e.expected_ns == 2000);
+    /* An export has them for kernels of the processor alone. */
+    put_point(db, "gather", "g", "{\"threads\":1}", "cpu_us", 1);
+    put_metric(db, "gather", "g", "moved_bytes", 20000);
+    assert_true(export_has(db, run.run_id, ",4,0.25 x bytes (modelled)"));
+    sqlite3_exec(eng_db_handle(db), "UPDATE points SET backend = 'cuda' WHERE point_key = 'g'",
+                 NULL, NULL, NULL);
+    assert_false(export_has(db, run.run_id, "bytes (modelled)"));
     /* Another machine's rates are not ours. */
     OK(eng_db_rates(db, "machine-2", arena, &table, err));
     eng_expect_point(table, run.run_id, &facts, &e);
