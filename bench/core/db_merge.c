@@ -19,6 +19,7 @@ typedef struct Table {
     const char *columns; /* all, the n_key of the key first */
     int n_columns, n_key;
     int state, ended;   /* columns that say how far a row is, and since when; 0: none */
+    int started;        /* column that tells lifetimes under one key apart, 0: none */
     unsigned ignored;   /* columns (bits) that follow the program or are remarks: ours stay */
     const char *source; /* how it is read from the other database, NULL: as it is */
     bool owned;         /* column 0 names a run or block: when that was updated, so is this */
@@ -110,6 +111,7 @@ static const Table tables[] = {
      .n_key = 2,
      .state = 2,
      .ended = 4,
+     .started = 3,
      .source = READ_SEGMENTS},
     {.name = "samples",
      .columns = "block_id, point_key, segment, pair, position, inner_iterations, wall_ns, cpu_ns,"
@@ -338,7 +340,7 @@ static int further(Merge *m, int column)
     const Table *t = m->table;
     if (t->axes && column == t->axes)
         return sqlite3_column_bytes(m->read, column) - sqlite3_column_bytes(m->find, column);
-    if (!t->state) return 0;
+    if (!t->state || (t->started && !same_value(m->read, m->find, t->started))) return 0;
     int theirs = rank_of((const char *)sqlite3_column_text(m->read, t->state));
     int ours = rank_of((const char *)sqlite3_column_text(m->find, t->state));
     if (theirs != ours || theirs != 1 || !t->ended) return theirs - ours;

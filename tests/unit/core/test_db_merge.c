@@ -142,6 +142,9 @@ static void test_going_on(void **state)
     eng_db_close(db);
 }
 
+#define BROKEN                                                                                     \
+    "UPDATE segments SET state = 'broken' WHERE block_id = (SELECT min(block_id) FROM segments)"
+
 static void test_conflicts(void **state)
 {
     const Two *two = *state;
@@ -174,6 +177,18 @@ static void test_conflicts(void **state)
     assert_non_null(strstr(counts.shown[0], "provenance differs"));
     assert_int_equal(number(db, "SELECT count(*) FROM samples"), samples);
     assert_int_equal(number(db, "SELECT count(*) FROM points WHERE provenance = 'elsewhere'"), 0);
+    /* The same whichever of the two broke off: samples of two lifetimes never share a segment. */
+    for (int ours = 0; ours < 2; ours++) {
+        there = open_other(two, ENG_DB_RUN);
+        sqlite3_exec(eng_db_handle(there), ours ? "UPDATE segments SET state = 'done'" : BROKEN,
+                     NULL, NULL, NULL);
+        eng_db_close(there);
+        if (ours) sqlite3_exec(eng_db_handle(db), BROKEN, NULL, NULL, NULL);
+        counts = merge(two, db);
+        assert_int_equal(counts.conflicts, roofs + 1 + in_segment);
+        assert_int_equal(number(db, "SELECT count(*) FROM samples"), samples);
+        assert_int_equal(number(db, "SELECT count(*) FROM segments WHERE state = 'broken'"), ours);
+    }
     eng_db_close(db);
 }
 
