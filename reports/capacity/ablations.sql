@@ -1,7 +1,8 @@
 -- title: F19. What ablations say of a design: the paper's beside runs of this database
 -- empty: no published numbers.
 -- Loss above the best of its series. Own arms are means over the seeds that have all of a curve's arms, so that no arm is
--- of other seeds than its neighbours; `engram report ablation` has their intervals. Saturated gates are of synthetic states.
+-- of other seeds than its neighbours; `engram report ablation` has their intervals. Saturated gates are of synthetic states, of
+-- the shape that most of them have.
 WITH trained AS (
     SELECT t.*, r.sweep_name AS sweep, 'rho' AS panel, json_remove(arm, '$.rho') AS rest, rho AS place
     FROM v_train t JOIN blocks USING (block_id) JOIN runs r USING (run_id) WHERE main AND loss IS NOT NULL AND memory = 0
@@ -20,6 +21,11 @@ WITH trained AS (
         count(*) AS runs, group_concat(DISTINCT sweep) AS sweeps
     FROM trained JOIN seeds USING (panel, rest, seed) JOIN curves c USING (panel, rest) JOIN best USING (panel, rest)
     WHERE seeds.arms = c.arms AND choice = 1 GROUP BY panel, rest, place
+), gate AS (
+    SELECT point_key, kind, axes_json ->> '$.formula' AS formula, CAST(axes_json ->> '$.alignment' AS REAL) AS x, value,
+        json_remove(axes_json, '$.alignment', '$.formula', '$.variant') AS rest
+    FROM points JOIN sample_values USING (point_key) JOIN samples USING (block_id, point_key, segment, pair)
+    WHERE experiment = 'gate' AND metric = 'sat_05' AND traced = 0
 ), t AS (
     SELECT point_key, panel, series || iif(kind = 'measured', '', ' (' || kind || ')') AS series, x, y, runs, sweeps FROM own
     UNION ALL
@@ -29,6 +35,7 @@ WITH trained AS (
 )
 SELECT point_key, panel, series, x, y - min(y) OVER (PARTITION BY panel, series) AS y, runs, sweeps FROM t
 UNION ALL
-SELECT min(p.point_key), 'gate', 'gates, formula ' || (p.axes_json ->> '$.formula') || iif(p.kind = 'measured', '', ' (' || p.kind || ')'), CAST(p.axes_json ->> '$.alignment' AS REAL), 100 * avg(v.value), NULL, NULL
-FROM points p JOIN sample_values v USING (point_key) WHERE p.experiment = 'gate' AND v.metric = 'sat_05' GROUP BY p.kind, p.axes_json ->> '$.formula', p.axes_json ->> '$.alignment'
+SELECT min(point_key), 'gate', 'gates, formula ' || formula || iif(kind = 'measured', '', ' (' || kind || ')'), x, 100 * avg(value), NULL, NULL
+FROM gate WHERE rest = (SELECT rest FROM gate GROUP BY rest ORDER BY count(DISTINCT point_key) DESC, rest LIMIT 1)
+GROUP BY kind, formula, x
 ORDER BY 2 DESC, 3, 4;

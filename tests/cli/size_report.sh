@@ -63,6 +63,16 @@ grep -qF 'This database holds no curve of own runs' $page || fail "own runs from
             INSERT INTO block_points VALUES ('own', 'own$n', $n, 'done', 'measured', NULL, 'finished');
             INSERT INTO sample_values VALUES ('own', 'own$n', 0, $n, 'loss', 3 + ($rho - 0.5) * ($rho - 0.5) + ${arm#*,} / 10.0), ('own', 'own$n', 0, $n, 'rho_actual', $rho);"
     done
+    # Gates of two widths: the page shows those of the one with more of them.
+    for gate in 64,0,0 64,0.5,0.2 64,1,0.4 5120,0,0.8; do
+        n=$((n + 1))
+        IFS=, read -r hidden alignment saturated <<<"$gate"
+        echo "INSERT INTO points SELECT 'gate$n', 'gate$n', 'gate', '', 'cpu', 'measured', 0, '', machine_id, NULL, NULL, NULL,
+            json_object('hidden', $hidden, 'formula', 'copysign', 'alignment', $alignment), '' FROM points LIMIT 1;
+            INSERT INTO block_points VALUES ('own', 'gate$n', $n, 'done', 'measured', NULL, 'finished');
+            INSERT INTO samples VALUES ('own', 'gate$n', 0, $n, 0, 1, 1, 1, 0);
+            INSERT INTO sample_values VALUES ('own', 'gate$n', 0, $n, 'sat_05', $saturated);"
+    done
 } | sqlite3 plan.db || fail "no runs could be added"
 "$engram" report capacity --db=plan.db --out=own >out.txt 2>err.txt || fail "the report with own runs: $(cat err.txt)"
 for words in 'own R, 20 tokens per parameter (imported): best at rho 40 %' 'Own rho: 8 runs of small models, of the sweep rho-of-a-test' \
@@ -70,6 +80,8 @@ for words in 'own R, 20 tokens per parameter (imported): best at rho 40 %' 'Own 
     grep -qF "$words" own/index.html || fail "F19 does not say \"$words\""
 done
 grep -q ',rho,"*own R, 20 tokens per parameter (imported)"*,100.*,0\.2[34]' own/ablations.csv || fail "F19 has another curve: $(grep own own/ablations.csv)"
+[ "$(grep -c ',gate,' own/ablations.csv)" = 3 ] && grep -q ',gate,"*gates, formula copysign"*,0[.0]*,0[.0]*,' own/ablations.csv ||
+    fail "F19 mixes gates of two widths: $(grep gate own/ablations.csv)"
 # N-grams behind the rows that lengths of a text touch, of 15 in a head on the mean, on a straight line of logarithms to a billion tokens.
 for i in $(seq 50); do echo "[$(for j in $(seq 99); do printf '%d,' $((5 + j % (1 + i / 26 + i / 38))); done)5]"; done >few.jsonl
 "$engram" stream import few.jsonl --data=data --name=few --vocab=97 >out.txt 2>&1 || fail "import: $(cat out.txt)"
