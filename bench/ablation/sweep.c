@@ -78,8 +78,7 @@ EngStatus eng_train_sweep_create(const EngTrainSweepOptions *options, EngTrainSw
         sweep->ledger_is_open = true;
         sweep->hooks = (EngRunHooks){.context = sweep,
                                      .planned = eng_train_planned,
-                                     .block = eng_train_block,
-                                     .own_points = false};
+                                     .block = eng_train_block};
         *out = sweep;
     } else {
         eng_train_sweep_destroy(sweep);

@@ -438,9 +438,9 @@ static EngStatus judge(void *context, EngDb *db, const char *run_id, EngErr *err
 EngStatus eng_ab_run(EngAb *ab, EngSweep *sweep, const EngAbOptions *options,
                      const EngRunOptions *run, EngRunResult *result, EngErr *err)
 {
-    EngRunHooks hooks = {
-        .context = ab, .planned = planned, .block = measure, .judge = judge, .own_points = true};
+    EngRunHooks hooks = {.context = ab, .planned = planned, .block = measure, .judge = judge};
     EngRunOptions with_hooks = *run;
+    with_hooks.own_points = true;
     with_hooks.hooks = &hooks;
     ab->options = options;
     return eng_run_sweep(sweep, &with_hooks, result, err);

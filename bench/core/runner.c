@@ -322,9 +322,8 @@ EngStatus eng_run_sweep(const EngSweep *sweep, const EngRunOptions *options, Eng
     if (!status) status = begin_run(db, session, sweep, options, result, err);
     begun = !status;
     if (!status)
-        status =
-            eng_db_plan_write(db, result->run_id, session->plan,
-                              options->fresh || (hooks && hooks->own_points), &result->counts, err);
+        status = eng_db_plan_write(db, result->run_id, session->plan,
+                                   options->fresh || options->own_points, &result->counts, err);
     if (!status) {
         eng_info("run",
                  "%s run %.8s: %d points to measure in %d blocks, %d found measured, %d skipped",

@@ -24,7 +24,6 @@ typedef struct EngRunHooks {
                        const EngLedgerBlock *block, EngErr *err);
     /* After the last block, before the run counts as done; NULL: nothing. */
     EngStatus (*judge)(void *context, EngDb *db, const char *run_id, EngErr *err);
-    bool own_points; /* what other runs measured does not count */
 } EngRunHooks;
 
 typedef struct EngRunOptions {
@@ -32,6 +31,7 @@ typedef struct EngRunOptions {
     EngDb *db; /* open as ENG_DB_RUN, for several runs under one lock; NULL: opened by its path */
     const char *data_dir;
     bool fresh;
+    bool own_points;         /* what other runs measured does not count */
     bool progress_line;      /* one line redrawn in place (a terminal), else a line a minute */
     const char *const *argv; /* recorded with the run */
     int argc;

@@ -294,9 +294,9 @@ static EngStatus run_stage(Search *s, const EngSweep *sweep, EngTuneStageResult 
     EngRunOptions options = s->options->run;
     EngRunResult run = {0};
     int64_t start = eng_now_ns();
-    /* A point of an earlier stage counts as measured for a sweep; here it is measured anew with
-     * more rounds, unless it is this very stage that was begun. */
-    options.fresh = !stage->run_id[0] || s->options->fresh;
+    /* What an earlier stage or another run measured has no round in common with the rest. */
+    options.own_points = true;
+    options.fresh = s->options->fresh;
     options.deadline_ns = s->deadline_ns;
     EngStatus status = eng_run_sweep(sweep, &options, &run, s->err);
     memcpy(stage->run_id, run.run_id, ENG_KEY_HEX);

@@ -75,7 +75,7 @@ typedef struct EngTuneResult {
 } EngTuneResult;
 
 typedef struct EngTuneOptions {
-    EngRunOptions run; /* fresh and deadline_ns are set by the search */
+    EngRunOptions run; /* fresh, own_points and deadline_ns are set by the search */
     bool fresh;        /* measure every stage again */
     double budget_s;   /* no stage begins, and none goes on, after so many seconds; 0: no limit */
     /* Called when a stage is begun and when it is over; may be NULL. */

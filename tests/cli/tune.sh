@@ -47,6 +47,18 @@ has "$second" '^2 of 2 .*found$'
 expect 0 'tune gather' status
 expect 0 '^gather .*portable@' run gather "${shape[@]}" -a variant=portable@burst=4 -a pairs=2 -a segments=1
 
+# ---- killed before its first sample: what another run measures meanwhile has no round in common with the rest ----
+kept=$ENG_DB
+export ENG_DB=$work/killed.db
+ENG_KILL_AT=sample:1 "$engram" tune gather "${few[@]}" --budget=0 >/dev/null 2>&1
+expect 0 '1 points measured' run gather "${shape[@]}" -a threads=1 -a pages=2m -a variant=portable@burst=4
+resumed=$("$engram" tune gather "${few[@]}" --budget=0 2>"$work/log") || fail "tune after a kill: exit $?: $(cat "$work/log")"
+grep -q 'run: resumed run' "$work/log" || fail "tune after a kill did not go on: $(cat "$work/log")"
+has "$resumed" '^complete=1$'
+borrowed=$(sqlite3 "$ENG_DB" "SELECT count(*) FROM run_points l JOIN blocks b USING (block_id) WHERE l.run_id <> b.run_id")
+[ "$borrowed" = 0 ] || fail "tune took $borrowed candidates from another run"
+export ENG_DB=$kept
+
 # ---- cut short, then on ----
 more=("${shape[@]}" -a threads=1)
 cut=$("$engram" tune hash "${more[@]}" --budget=0.001 2>/dev/null) && fail "tune without an answer: exit 0"
