@@ -43,6 +43,22 @@ static EngStatus default_sweep(EngCli *cli, EngSweep **sweep, EngErr *err)
     return status;
 }
 
+/* Pairs and segments are the comparison's own; so is the order of samples, which `seed` starts. */
+static EngStatus refuse_settings(const EngCli *cli, EngErr *err)
+{
+    for (int i = 0; i < eng_cli_repeats(cli, "axis"); i++) {
+        const char *text = eng_cli_repeat(cli, "axis", i);
+        char name[32];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(text, "="), text);
+        if (eng_sweep_is_setting(name) && strcmp(name, "seed") != 0)
+            return ENG_FAIL(err, ENG_USAGE,
+                            "-a %s: a comparison has --pairs, --segments and --budget, and no "
+                            "precision, settled or trace",
+                            text);
+    }
+    return ENG_OK;
+}
+
 static EngStatus read_sweep(EngCli *cli, const char *what, EngSweep **sweep, EngErr *err)
 {
     const char *assignments[ENG_CLI_MAX_ARGS];
@@ -247,6 +263,7 @@ static EngStatus run(EngCli *cli, EngErr *err)
             err, ENG_USAGE,
             "ab: name the old and the new build, e.g. `engram ab old.so new.so gather`");
     EngStatus status = read_options(cli, &ab_options, err);
+    if (!status) status = refuse_settings(cli, err);
     if (!status && eng_cli_flag(cli, "build"))
         status = eng_plugin_build(eng_cli_operand(cli, 1), err);
     if (!status) status = eng_ab_open(eng_cli_operand(cli, 0), eng_cli_operand(cli, 1), &ab, err);
@@ -306,10 +323,11 @@ const EngVerb eng_verb_ab = {
         "OLD and NEW are shared objects with kernels (include/engram/plugin.h) or build folders\n"
         "of cmake. From a folder libengram_kernels.so is taken, and built first when it is\n"
         "missing there, or, for NEW, with --build: `engram ab old.so build gather --build`\n"
-        "compiles and judges. Ratios are of times: below 1 is faster. Exit code 3: something is\n"
-        "slower; 2: a point failed or was wrong; 5: nothing could be judged; 4: something is\n"
-        "unclear and --strict is given. Verdicts are stored (`engram export --verdicts`); a\n"
-        "killed or interrupted comparison goes on with the same command.",
+        "compiles and judges. Of a sweep file the points count, not its pairs, segments or\n"
+        "budget. Ratios are of times: below 1 is faster. Exit code 3: something is slower; 2: a\n"
+        "point failed or was wrong; 5: nothing could be judged; 4: something is unclear and\n"
+        "--strict is given. Verdicts are stored (`engram export --verdicts`); a killed or\n"
+        "interrupted comparison goes on with the same command.",
     .options = g_options,
     .n_options = sizeof g_options / sizeof *g_options,
     .max_operands = 3,

@@ -36,6 +36,11 @@ static bool is_one_of(const char *key, const char *const *keys, int n)
     return false;
 }
 
+bool eng_sweep_is_setting(const char *key)
+{
+    return is_one_of(key, setting_keys, N_SETTINGS);
+}
+
 /* Puts "source:line: [section] key = value" in front of an error about one entry. */
 static EngStatus locate(EngErr *err, EngStatus status, const EngSweep *sweep, const char *section,
                         const EngSweepEntry *entry)

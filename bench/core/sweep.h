@@ -88,6 +88,8 @@ EngStatus eng_sweep_read(const char *path, const EngCatalog *catalog,
 EngStatus eng_sweep_parse(const char *text, const char *source, const EngCatalog *catalog,
                           const char *const *assignments, int n_assignments, EngSweep **sweep,
                           EngErr *err);
+/* Of how points are measured ("pairs"), not which ("tokens"). */
+bool eng_sweep_is_setting(const char *key);
 /* A sweep of one experiment from "axis=values" texts alone. */
 EngStatus eng_sweep_adhoc(const char *experiment, const EngCatalog *catalog,
                           const char *const *assignments, int n_assignments, EngSweep **sweep,

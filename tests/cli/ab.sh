@@ -73,6 +73,8 @@ expect 6 'exports no eng_plugin' ab old.so none.so gather
 expect 6 'plugin version 999, this program has' ab old.so bad_abi.so gather
 expect 6 'made for other headers' run gather --plugin=bad_layout.so "${point[@]}"
 expect 1 'mine already|kernel mine' run gather --plugin=old.so --plugin=same.so "${point[@]}"
+expect 1 '^error engram: -a pairs=60: a comparison has --pairs, --segments and --budget' ab old.so same.so gather "${tiny[@]}" -a pairs=60
+expect 1 '^error engram: -a trace=20: ' ab old.so same.so gather "${tiny[@]}" -a trace=20
 expect 1 'segments=3' ab old.so same.so gather --segments=3
 [ "$failures" = 0 ] && echo "ab holds"
 exit "$failures"
