@@ -175,25 +175,31 @@ static void add_streams(EngStr *out, const Origin *origin)
     eng_str_add(out, origin->streams.n_rows ? "</dd>\n" : "none measured</dd>\n");
 }
 
-/* Commands for a shell; the text is shown, never run. */
-static void add_commands(EngRender *render, EngStr *out, const char *name)
+/* The rows again, by sqlite3 alone. */
+static void add_sqlite_command(const EngRender *render, EngStr *text, const char *name)
 {
     const EngReportRequest *request = render->request;
-    bool traces = *eng_reportdb_traces(render->db);
+    eng_str_printf(text,
+                   "# the data, from the database\n"
+                   "sqlite3 -readonly '%s' '.param set :run \"'\"'%s'\"'\"' '.mode tabs' "
+                   "'.headers on' '.nullvalue NaN' ",
+                   request->db_path, eng_reportdb_run_id(render->db));
+    if (*eng_reportdb_traces(render->db))
+        eng_str_printf(text, "'.read \"%s/traces.sql\"' ", request->out_dir);
+    eng_str_printf(text, "'.read \"%s/%s.sql\"'\n", request->out_dir, name);
+}
+
+/* Commands for a shell; the text is shown, never run. */
+static void add_commands(EngRender *render, EngStr *out, const char *name, const char *sql)
+{
+    const EngReportRequest *request = render->request;
     EngStr text = {0};
-    eng_str_printf(
-        &text,
-        "# the picture, from the data beside it\n"
-        "(cd '%s' && gnuplot %s.gp)\n"
-        "# the data, from the database\n"
-        "sqlite3 -readonly '%s' '.param set :run \"'\"'%s'\"'\"' '.mode tabs' '.headers on' "
-        "'.nullvalue NaN' %s%s%s'.read %s/%s.sql'\n"
-        "# the whole report\n"
-        "engram report %s --db='%s' --run=%s --out='%s'",
-        request->out_dir, name, request->db_path, eng_reportdb_run_id(render->db),
-        traces ? "'.read " : "", traces ? request->out_dir : "", traces ? "/traces.sql' " : "",
-        request->out_dir, name, request->name, request->db_path, eng_reportdb_run_id(render->db),
-        request->out_dir);
+    eng_str_printf(&text, "# the picture, from the data beside it\n(cd '%s' && gnuplot %s.gp)\n",
+                   request->out_dir, name);
+    if (eng_reportdb_is_plain(render->db, sql)) add_sqlite_command(render, &text, name);
+    eng_str_printf(&text, "# the whole report\nengram report %s --db='%s' --run=%s --out='%s'",
+                   request->name, request->db_path, eng_reportdb_run_id(render->db),
+                   request->out_dir);
     eng_str_add(out, "<pre><code>");
     if (text.text) eng_page_escape(out, text.text);
     eng_str_add(out, "</code></pre>\n");
@@ -266,7 +272,7 @@ static EngStatus add_html(EngRender *render, EngFigure *figure, const char *sql,
     eng_str_add(out, "</dl>\n<pre><code>");
     eng_page_escape(out, sql);
     eng_str_add(out, "</code></pre>\n");
-    add_commands(render, out, figure->name);
+    add_commands(render, out, figure->name, sql);
     eng_str_add(out, "</details>\n</figcaption>\n</figure>\n");
     eng_str_free(&csv);
     return status ? status : eng_str_status(out, err);

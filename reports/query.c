@@ -288,6 +288,19 @@ const char *eng_reportdb_traces(const EngReportDb *db)
     return db->traces.text ? db->traces.text : "";
 }
 
+bool eng_reportdb_is_plain(const EngReportDb *db, const char *sql)
+{
+    sqlite3 *plain = NULL;
+    sqlite3_stmt *stmt = NULL;
+    const char *path = sqlite3_db_filename(db->sql, "main");
+    bool ok = !sqlite3_open_v2(path, &plain, SQLITE_OPEN_READONLY, NULL) &&
+              !sqlite3_exec(plain, eng_reportdb_traces(db), NULL, NULL, NULL) &&
+              !sqlite3_prepare_v2(plain, sql, -1, &stmt, NULL);
+    sqlite3_finalize(stmt);
+    sqlite3_close(plain);
+    return ok;
+}
+
 const char *eng_reportdb_run_id(const EngReportDb *db)
 {
     return db->run_id;

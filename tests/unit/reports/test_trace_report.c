@@ -99,22 +99,22 @@ static void test_traced(void **state)
 {
     (void)state;
     make_database(in_dir("full.db"), "traces/steps.sqlite"); /* paths start at the database */
-    char *page = render(in_dir("full.db"), in_dir("full"), 7, 0);
+    char *page = render(in_dir("full.db"), in_dir("full page"), 7, 0);
     assert_has(page,
                "Step 3 takes 500 us. Layer 1: rows are read for 100 us, the consumer waits 20 us");
     assert_has(page, "compute: 47 gaps, 6 ms in all, the longest 0.592 ms");
     assert_has(page, "layer 14: 44.8 % on average, 40.0 to 49.5 %; 64 marks in 8 steps");
     assert_has(page, "<td class=\"number\">0.750</td>"); /* hidden, layer 1 */
     assert_has(page, "holds no imported trace");
-    assert_has(page, "traces.sql");
+    assert_has(page, "full page/traces.sql&quot;&#39; &#39;.read &quot;");
     eng_free(page);
     /* What the page says to type gives the rows that were drawn; sqlite3 prints reals longer. */
     char command[1024];
     snprintf(command, sizeof command,
              "command -v sqlite3 >/dev/null || exit 0; sqlite3 -readonly %s '.param set :run "
-             "\"'\"'33330000aaaa'\"'\"' '.mode tabs' '.headers on' '.read %s/traces.sql' '.read "
-             "%s/gaps.sql' | cut -f1,2 | bash -c 'diff - <(cut -f1,2 %s/gaps.dat)'",
-             in_dir("full.db"), in_dir("full"), in_dir("full"), in_dir("full"));
+             "\"'\"'33330000aaaa'\"'\"' '.mode tabs' '.headers on' '.read \"%s/traces.sql\"' "
+             "'.read \"%s/gaps.sql\"' | cut -f1,2 | bash -c 'diff - <(cut -f1,2 \"%s/gaps.dat\")'",
+             in_dir("full.db"), in_dir("full page"), in_dir("full page"), in_dir("full page"));
     assert_int_equal(system(command), 0);
 }
 
