@@ -41,7 +41,8 @@ grep -q '^file.latency' out.txt && paths="$paths --path=file"
 "$engram" size --model=v41-flash --machine=./machine.json $paths --traffic=decode,streams=16,layer=800us --layers=40 \
     --unique=1 --hits=0 --shards=1 --copies=1 >plan.txt 2>err.txt || fail "no plan on the machine file: exit $?: $(cat err.txt)"
 grep -q 'layer 1' plan.txt || fail "the plan has no layers"
-run=$(sed -n 's/.*engram report validation --run=\([0-9a-f]*\) .*/\1/p' measured.txt)
+run=$(sed -n 's/.*engram report validation .*--run=\([0-9a-f]\{8\}\) .*/\1/p' measured.txt)
+[ -n "$run" ] || fail "the run of the predictions is not told: $(tail -3 measured.txt)"
 "$engram" report validation --run="$run" --out=page >page.txt 2>err.txt || fail "no report: $(tail -1 err.txt)"
 grep -q 'signed error' page/index.html || fail "the report has no sentence"
 for words in 'table in memory' 'table in a file' 'exact stack distances'; do
