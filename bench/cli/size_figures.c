@@ -27,12 +27,30 @@ static const char *group_of(const EngLedgerLine *line)
     return "weights";
 }
 
+static EngStatus fit_point(const EngSizePath *path, const EngLedger *ledger, EngSizePoints *p,
+                           EngErr *err)
+{
+    EngStr over = {0};
+    eng_ledger_over(ledger, &over);
+    EngStatus status = eng_str_status(&over, err);
+    eng_size_point(p, "fit");
+    eng_size_word(p, "path", path->name);
+    eng_size_word(p, "fit", eng_size_fit(path, ledger));
+    eng_size_word(p, "over", over.n ? over.text : "nothing");
+    eng_size_value(p, ENG_SIZE_BYTES, (double)ledger->pinned);
+    eng_size_value(p, ENG_SIZE_VALUE, (double)ledger->pin_limit);
+    eng_size_rests(p, "the ledger, and capacities and pin limit of %s", path->name);
+    eng_str_free(&over);
+    return status;
+}
+
 static EngStatus ledger_points(const EngSize *s, EngSizePoints *p, EngErr *err)
 {
     static const char *const places[] = {"device", "host", "drive"};
     for (int i = 0; i < s->n_paths; i++) {
         EngLedger ledger;
         EngStatus status = eng_size_ledger(s, &s->paths[i], &ledger, err);
+        if (!status) status = fit_point(&s->paths[i], &ledger, p, err);
         if (status) return status;
         for (int l = 0; l < ledger.n; l++) {
             const EngLedgerLine *line = &ledger.lines[l];

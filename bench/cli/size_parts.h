@@ -116,6 +116,8 @@ int eng_size_carriers(const EngSize *size, const EngTier *tier, const EngStepPla
 
 EngStatus eng_size_ledger(const EngSize *size, const EngSizePath *path, EngLedger *ledger,
                           EngErr *err);
+/* "fits", "does not fit", or "capacity not known" of what holds the tables. */
+const char *eng_size_fit(const EngSizePath *path, const EngLedger *ledger);
 /* Step, fleet and bill of one path and traffic. */
 EngStatus eng_size_result(const EngSize *size, const EngSizePath *path, const EngTraffic *traffic,
                           EngSizeResult *result, EngErr *err);

@@ -251,14 +251,17 @@ static void print_sharding(const EngSize *s, const EngTraffic *t, EngStr *out)
                    s->link ? "; modelled, no collective was measured" : "");
 }
 
+const char *eng_size_fit(const EngSizePath *path, const EngLedger *ledger)
+{
+    if (!eng_ledger_fits(ledger)) return "does not fit";
+    return ledger->capacity[path->place] ? "fits" : "capacity not known";
+}
+
 static void print_verdict(const EngSizeResult *r, const EngLedger *ledger, EngStr *out)
 {
-    bool known = ledger->capacity[r->path->place] > 0;
     double step = r->step.step + r->step.added, slo = r->traffic->slo;
     eng_str_printf(out, "verdict %s through %s: %s, %s", r->traffic->name, r->path->name,
-                   !known                    ? "capacity not known"
-                   : eng_ledger_fits(ledger) ? "fits"
-                                             : "does not fit",
+                   eng_size_fit(r->path, ledger),
                    eng_step_hidden(&r->step) ? "hidden" : "not hidden");
     if (slo)
         eng_str_printf(out, ", step of %.4g ms %s the mean of %.4g ms asked for%s", step * 1e3,

@@ -18,4 +18,4 @@ set rmargin 38
 set style fill solid 0.85 noborder
 plot for [i=1:words(names)] data using (0):(only('series', word(names, i), column('bar_no'))):(column('from_usd')):(column('to_usd')):(column('bar_no') - 0.36):(column('bar_no') + 0.36) \
         with boxxyerror linecolor rgb hue(i) title word(names, i), \
-    data using (column('last') > 0 ? column('all_usd') : NaN):(column('bar_no')):(sprintf('%.3f', column('all_usd')) . (column('unfit') > 0 ? ', does not fit' : '')) with labels left offset character 0.6,0 font ',10' textcolor rgb '#444444' notitle
+    data using (column('last') > 0 ? column('all_usd') : NaN):(column('bar_no')):(strcol('label')) with labels left offset character 0.6,0 font ',10' textcolor rgb '#444444' notitle

@@ -4,9 +4,8 @@
 WITH a AS (SELECT point_key, kind, metric, median, axes_json AS a FROM v_summary WHERE run_id = :run AND experiment = 'size'
 ), t AS (SELECT point_key, kind, a ->> '$.path' AS path, a ->> '$.traffic' AS traffic, a ->> '$.target' AS target, max(median) FILTER (WHERE metric = 'hosts') AS hosts, max(median) FILTER (WHERE metric = 'step_us') AS step_us, max(median) FILTER (WHERE metric = 'value') AS slo_us
     FROM a WHERE a ->> '$.what' = 'hosts' GROUP BY point_key
-), held AS (SELECT a ->> '$.path' AS path, sum(median) FILTER (WHERE metric = 'bytes') AS bytes, max(median) FILTER (WHERE metric = 'value') AS capacity FROM a WHERE a ->> '$.what' = 'ledger' GROUP BY 1, a ->> '$.place'
-), unfit AS (SELECT DISTINCT path FROM held WHERE capacity > 0 AND bytes > capacity)
+), f AS (SELECT DISTINCT a ->> '$.path' AS path, nullif(a ->> '$.fit', 'fits') AS unfit FROM a WHERE a ->> '$.what' = 'fit')
 SELECT point_key, traffic || iif(slo_us IS NULL OR traffic = 'all together', '', printf(', mean step ≤ %g ms', slo_us / 1000)) AS panel,
-    path || iif(path IN unfit, ', does not fit', '') || CASE kind WHEN 'measured' THEN '' ELSE ' (' || kind || ')' END AS series, path, traffic, CAST(target AS REAL) AS target, hosts,
-    coalesce(step_us > slo_us, 0) AS misses, path IN unfit AS unfit, step_us, slo_us
-FROM t ORDER BY panel, series, target;
+    path || coalesce(', ' || unfit, '') || CASE kind WHEN 'measured' THEN '' ELSE ' (' || kind || ')' END AS series, path, traffic, CAST(target AS REAL) AS target, hosts,
+    coalesce(step_us > slo_us, 0) AS misses, unfit, step_us, slo_us
+FROM t LEFT JOIN f USING (path) ORDER BY panel, series, target;

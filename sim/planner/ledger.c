@@ -208,10 +208,15 @@ static bool over_pin_limit(const EngLedger *ledger)
     return ledger->pin_limit && ledger->pinned > ledger->pin_limit;
 }
 
+static bool over_capacity(const EngLedger *ledger, int place)
+{
+    return ledger->capacity[place] && eng_ledger_left(ledger, (EngPlace)place) < 0;
+}
+
 bool eng_ledger_fits(const EngLedger *ledger)
 {
     for (int p = 0; p < ENG_PLACE_COUNT; p++)
-        if (ledger->capacity[p] && eng_ledger_left(ledger, (EngPlace)p) < 0) return false;
+        if (over_capacity(ledger, p)) return false;
     return !over_pin_limit(ledger);
 }
 
@@ -219,6 +224,17 @@ bool eng_ledger_fits(const EngLedger *ledger)
  */
 
 static const char *const g_places[ENG_PLACE_COUNT] = {"device", "host", "drive"};
+
+void eng_ledger_over(const EngLedger *ledger, EngStr *out)
+{
+    const char *comma = "";
+    for (int p = 0; p < ENG_PLACE_COUNT; p++) {
+        if (!over_capacity(ledger, p)) continue;
+        eng_str_printf(out, "%s%s", comma, g_places[p]);
+        comma = ", ";
+    }
+    if (over_pin_limit(ledger)) eng_str_printf(out, "%spinned", comma);
+}
 
 static void print_largest(const EngLedger *ledger, int place, EngStr *out)
 {

@@ -78,6 +78,8 @@ EngStatus eng_tensor_bytes(const EngTensorShape *shape, uint64_t *bytes, EngErr 
 /* What is left of a capacity; negative: it does not fit. */
 int64_t eng_ledger_left(const EngLedger *ledger, EngPlace place);
 bool eng_ledger_fits(const EngLedger *ledger); /* every capacity and limit that was asked */
+/* Which do not: "device, host, pinned"; nothing where all fit. */
+void eng_ledger_over(const EngLedger *ledger, EngStr *out);
 
 /* The lines, their sums, and for what does not fit by how much and which lines are largest. */
 void eng_ledger_print(const EngLedger *ledger, EngStr *out);

@@ -103,7 +103,7 @@ grep -q "a billion tokens would touch .* % of a head.*s rows (extrapolated)" few
     --slo=decode=25ms,prefill=500ms --years=4 --db=marks.db >out.txt 2>err.txt || fail "a plan of two kinds: $(cat err.txt)"
 "$engram" report capacity --db=marks.db --out=marks >out.txt 2>err.txt || fail "its report: $(cat err.txt)"
 for words in 'hbm: device holds 288 GB of 141 GB, which does not fit' 'all together at 1,000,000 tokens/s: dram,pcie 32 (misses), hbm 32 (misses, does not fit)' \
-    'decode 128 at 1,000,000 tokens/s: dram,pcie 94, hbm 94 (does not fit)' 'through hbm: 0.1389 to 0.3889 USD, which does not fit' \
+    'decode 128 at 1,000,000 tokens/s: dram,pcie 94, hbm 94 (does not fit)' 'through hbm: 0.1389 to 0.3889 USD, does not fit' \
     '(decode 128, layer 1, 600 µs), between the steps drawn, without cache or deduplication: dram,pcie (simulated) about 3449 tokens' \
     'prefill 16384: one host at 100,000 tokens/s' 'given the layers of the first traffic, 800 ms a step'; do
     grep -qF "$words" marks/index.html || fail "the page does not say \"$words\""
@@ -114,6 +114,16 @@ done
     --years=4 --assume=dram.power=800W --power-price=0.1USD/kWh --db=power.db >out.txt 2>err.txt || fail "a plan with power: $(cat err.txt)"
 "$engram" report capacity --db=power.db --out=power >out.txt 2>err.txt || fail "its report: $(cat err.txt)"
 grep -qF 'Not priced: nothing. Prices' power/index.html && grep -q ',power (simulated),' power/cost.csv || fail "F14 has no power: $(grep -o 'Not priced[^.]*' power/index.html)"
+# The page says of each path whether it fits as the plan does: what can be pinned is a limit too, and a capacity that nobody gave is none.
+"$engram" size --model=v41-flash --machine=gb10 --path=dram --path=nvme,dram --layers=40 --shards=1 --copies=1 --ranks=4 --host-devices=1 --unique=1 --hits=0 \
+    --traffic=decode,streams=128,layer=600us,rate=100k/s --assume=dram.latency=300ns --assume=dram.granule=64B --assume=dram.efficiency=60% \
+    --assume=nvme.latency=80us --assume=dram.capacity=400GB --assume=dram.pin_limit=100GB --years=3 --db=fit.db >plan.txt 2>err.txt || fail "a plan that cannot pin: $(cat err.txt)"
+grep -q 'through dram: does not fit' plan.txt && grep -q 'through nvme,dram: capacity not known' plan.txt || fail "the plan fits: $(grep verdict plan.txt)"
+"$engram" report capacity --db=fit.db --out=fit >out.txt 2>err.txt || fail "its report: $(cat err.txt)"
+for words in '<td>no: pinned</td>' '<td>capacity not known</td>' 'at 1,000,000 tokens/s: dram 752 (does not fit), nvme,dram 3924 (capacity not known)' \
+    'through dram: 0.0321 to 0.0321 USD, does not fit; ' 'through nvme,dram: 0.1673 to 0.1673 USD, capacity not known\. '; do
+    grep -q "$words" fit/index.html || fail "the page of what fits does not say \"$words\""
+done
 # A plan of a version that did not count what a host has is drawn without that figure.
 sqlite3 marks.db "DELETE FROM sample_values WHERE metric = 'value' AND point_key IN (SELECT point_key FROM v_summary WHERE axes_json ->> '$.what' = 'load')"
 "$engram" report capacity --db=marks.db --out=old >out.txt 2>err.txt || fail "the report of an old plan: $(cat err.txt)"

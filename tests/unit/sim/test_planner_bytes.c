@@ -77,6 +77,15 @@ static void test_tables(void **state)
                 "values stay shared");
 }
 
+static void check_over(const EngLedgerInput *input, const char *want)
+{
+    EngLedger ledger = build(input);
+    EngStr over = {0};
+    eng_ledger_over(&ledger, &over);
+    assert_string_equal(over.text, want);
+    eng_str_free(&over);
+}
+
 static void test_host_copies(void **state)
 {
     (void)state;
@@ -97,6 +106,10 @@ static void test_host_copies(void **state)
     eng_ledger_print(&ledger, &out);
     assert_non_null(strstr(out.text, "pinned"));
     eng_str_free(&out);
+    check_over(&input, "pinned");
+    input.capacity[ENG_PLACE_HOST] = input.capacity[ENG_PLACE_DEVICE] = 1;
+    check_over(&input, "device, host, pinned");
+    input.capacity[ENG_PLACE_DEVICE] = 0;
     /* 196.6 GB of values fit 200 GB, with their scales they do not. */
     input.numa_copies = 1;
     input.capacity[ENG_PLACE_HOST] = 200000000000ull;
