@@ -81,9 +81,11 @@ static void bill_tier(const EngSize *s, EngSizeResult *r, const EngTier *tier,
     snprintf(name, sizeof name, "%s%s", tier->name, what);
     EngPlace place;
     bool holds = eng_tier_place(tier, &place) && byte->origin;
+    const EngTier *memory = holds ? eng_size_memory(s, r->path, place) : tier;
+    if (!memory || strcmp(memory->name, tier->name)) return; /* its bytes are another's */
     /* Replicas wait for a tier that they share, so one of a host always carries what they ask. */
     double amount = eng_size_of_host(tier) ? r->fleet.hosts : r->fleet.devices;
-    if (holds) amount = (double)ledger->total[place] * r->fleet.hosts;
+    if (holds) amount *= (double)ledger->total[place];
     eng_bill_bought(&r->bill, name,
                     !s->years ? &g_none
                     : holds   ? byte

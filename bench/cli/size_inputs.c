@@ -146,6 +146,21 @@ static EngStatus read_exchange(EngSize *s, EngErr *err)
     return status ? eng_err_prefix(err, "--exchange"), status : check_peers(s, err);
 }
 
+/* A plan counts one memory and one kind of drive of a host, eng_size_memory. */
+static EngStatus check_apart(const char *option, const char *text, const EngTier *tier,
+                             const EngTier *other, EngErr *err)
+{
+    EngPlace here, there;
+    if (tier == other || !eng_tier_place(tier, &here) || !eng_tier_place(other, &there) ||
+        here != there)
+        return ENG_OK;
+    return ENG_FAIL(err, ENG_USAGE,
+                    "--%s=%s: bytes of %s and %s are not told apart, a plan counts one %s of a "
+                    "host",
+                    option, text, tier->name, other->name,
+                    here == ENG_PLACE_DRIVE ? "drive" : "memory");
+}
+
 /* Every holder has all scales, so that only values travel. */
 static EngStatus read_scales_everywhere(EngSize *s, EngErr *err)
 {
@@ -182,6 +197,8 @@ static EngStatus read_scales(EngSize *s, EngErr *err)
         if (path->tiers[0] == s->scales)
             return ENG_FAIL(err, ENG_USAGE, "--scales=%s: with --path=%s they lie there already",
                             text, path->name);
+        status = check_apart("scales", text, s->scales, path->tiers[0], err);
+        if (status) return status;
         if (tiers == ENG_MAX_STAGES && !on_path)
             return ENG_FAIL(err, ENG_USAGE,
                             "--scales=%s: a tier more than the %d that a fetch through --path=%s "
@@ -237,13 +254,10 @@ static EngStatus read_cache(EngSize *s, EngErr *err)
                             "--cache=%s: --path=%s does not pass %s; what it holds crosses the "
                             "path behind it",
                             text, path->name, s->cache->name);
-        if (place == path->place)
-            return ENG_FAIL(err, ENG_USAGE,
-                            "--cache=%s: bytes of %s and %s are not told apart, a plan counts one "
-                            "memory of a host",
-                            text, s->cache->name, path->tiers[0]->name);
+        status = check_apart("cache", text, s->cache, path->tiers[0], err);
+        if (status) return status;
     }
-    return ENG_OK;
+    return s->scales ? check_apart("cache", text, s->cache, s->scales, err) : ENG_OK;
 }
 
 /* ---- what nothing asks for ---------------------------------------------------------------------

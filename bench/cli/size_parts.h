@@ -116,6 +116,9 @@ int eng_size_carriers(const EngSize *size, const EngTier *tier, const EngStepPla
 
 EngStatus eng_size_ledger(const EngSize *size, const EngSizePath *path, EngLedger *ledger,
                           EngErr *err);
+/* That holds the bytes of a place, whose capacity, pin limit and price they have: of tables, cache,
+ * scales, or what passes it. A plan counts one memory of each; NULL: none is known. */
+const EngTier *eng_size_memory(const EngSize *size, const EngSizePath *path, EngPlace place);
 /* "fits", "does not fit", or "capacity not known" of what holds the tables. */
 const char *eng_size_fit(const EngSizePath *path, const EngLedger *ledger);
 /* Step, fleet and bill of one path and traffic. */

@@ -9,11 +9,22 @@
 #define GIB 0x1p30
 #define US  1e6
 
-static double field(const EngSize *s, const char *tier, EngTierField f)
+static const EngTier *memory_on(const EngTier *tier, EngPlace place)
 {
-    for (int i = 0; i < s->machine.n_tiers; i++)
-        if (!strcmp(s->machine.tiers[i].name, tier)) return s->machine.tiers[i].fields[f].value;
-    return 0;
+    EngPlace held;
+    return tier && eng_tier_place(tier, &held) && held == place ? tier : NULL;
+}
+
+const EngTier *eng_size_memory(const EngSize *s, const EngSizePath *path, EngPlace place)
+{
+    static const char *const usual[ENG_PLACE_COUNT] = {"hbm", "dram", ""};
+    const EngTier *memory = memory_on(path->tiers[0], place);
+    if (!memory) memory = memory_on(s->cache, place);
+    if (!memory) memory = memory_on(s->scales, place);
+    for (int i = 1; i < path->n && !memory; i++) memory = memory_on(path->tiers[i], place);
+    for (int i = 0; i < s->machine.n_tiers && !memory; i++)
+        if (!strcmp(s->machine.tiers[i].name, usual[place])) memory = &s->machine.tiers[i];
+    return memory;
 }
 
 static bool counts_weights(const EngSize *s)
@@ -73,19 +84,13 @@ EngStatus eng_size_ledger(const EngSize *s, const EngSizePath *path, EngLedger *
         in.n_kv = s->model.n_kv;
     }
     if (s->scales) in.scales_apart = eng_tier_place(s->scales, &in.scales);
-    double device = field(s, "hbm", ENG_TIER_CAPACITY);
-    in.unified = !device;
-    in.capacity[ENG_PLACE_DEVICE] = (uint64_t)device;
-    in.capacity[ENG_PLACE_HOST] = (uint64_t)field(s, "dram", ENG_TIER_CAPACITY);
-    in.capacity[path->place] =
-        (uint64_t)path->tiers[0]->fields[ENG_TIER_CAPACITY].value; /* 0: not known */
-    const EngTier *pinned = path->tiers[0];
-    if (s->cache) {
-        EngPlace place = others[in.n_reserves - 1].place;
-        in.capacity[place] = (uint64_t)s->cache->fields[ENG_TIER_CAPACITY].value;
-        if (place == ENG_PLACE_HOST) pinned = s->cache;
+    for (int p = 0; p < ENG_PLACE_COUNT; p++) {
+        const EngTier *memory = eng_size_memory(s, path, (EngPlace)p);
+        if (!memory) continue;
+        in.capacity[p] = (uint64_t)memory->fields[ENG_TIER_CAPACITY].value; /* 0: not known */
+        if (p == ENG_PLACE_HOST) in.pin_limit = (uint64_t)memory->fields[ENG_TIER_PIN_LIMIT].value;
     }
-    in.pin_limit = (uint64_t)pinned->fields[ENG_TIER_PIN_LIMIT].value;
+    in.unified = !in.capacity[ENG_PLACE_DEVICE];
     return eng_ledger_build(&in, ledger, err);
 }
 

@@ -119,6 +119,18 @@ says '^host  *8.000 GB .*row cache, pinned' 'host: 7.45 GiB are to be pinned, 7.
     --years=4 --assume=nvme.unit_price=1500USD >out.txt 2>err.txt || fail "a price: $(cat err.txt)"
 says '  dram  *0.0000[1-9][0-9]* to 0.000[1-9][0-9]* USD' 'a host asks nvme .*its 2 replicas share it' 'nvme: shared by replicas, 1\.' 'out of step with each other, share nvme dram'
 grep -q 'without: .*dram' out.txt && fail "memory with a price is called unpriced"
+# Bytes of a host lie in one memory, that of its tables, cache or scales, whose capacity and limit they have: scales and staging are
+# pinned in what holds the scales. What rows only come through has none, and no price for it.
+memories="--machine=h200 --machine=epyc-9005 --machine=cxl-x8 --machine=nvme-gen5 --assume=cxl.efficiency=50% --assume=nvme.latency=80us --assume=nvme.efficiency=90% $assume"
+"$engram" size $memories $step --path=nvme,dram,pcie --scales=dram --assume=dram.pin_limit=1GB >out.txt 2>err.txt || fail "pinned scales: $(cat err.txt)"
+says 'host: 5.72 GiB are to be pinned, 0.931 GiB can be' 'verdict .*does not fit'
+"$engram" size $memories $step --path=nvme,pcie --scales=cxl --assume=cxl.capacity=4GB >out.txt 2>err.txt || fail "scales in cxl: $(cat err.txt)"
+says 'host: 5.72 GiB of 3.73 GiB, does not fit' 'verdict .*does not fit'
+"$engram" size $memories ${step/800us/800us,rate=1k/s} --path=cxl,dram,pcie --ranks=4 --host-devices=8 --years=4 --assume=cxl.byte_price=10USD/GB >out.txt 2>err.txt ||
+    fail "tables in cxl: $(cat err.txt)"
+# 202.76 GB and two buffers for each of two replicas of 128 x 24 x 264 B at 10 USD/GB over 4 years of 8766 h, 1000 tokens/s.
+says '  cxl for the tables  *0.0161 to 0.0161 USD'
+grep -q '^  dram  .*USD' out.txt && fail "bytes are paid twice: $(grep '^  dram  .*USD' out.txt)"
 # Alone a rank fetches nothing, and gives the gradients of 65536 x 48 / 2 rows of 512 B to 511 replicas, 504 of them over 40 GB/s:
 # 0.8053 GB in 511 of 512 parts, 19.8 ms. Five layers of 7.67 GB in a stage with a table of 101.4 GB, or two of them, of (306.8 + 202.8) / 8.
 "$engram" size $host $assume --training=ranks=512,group=1,node=8,tokens=65536,unique=0.5,state=4B,gradient=2B,near=400GB/s,far=40GB/s,vision=20ms,backward=1ms,stages=8 \
@@ -279,7 +291,10 @@ expect 1 'has no tier "drm"' "$host $assume --cache=4GB@drm"
 expect 1 'nothing lies in pcie' "$host $assume --cache=4GB@pcie"
 expect 1 'all rows lie there already' "$host $assume --cache=4GB@dram"
 expect 1 'does not pass hbm' "$host $assume --cache=4GB@hbm"
-expect 1 'are not told apart' "--machine=h200 --machine=epyc-9005 --machine=cxl-x8 --path=cxl,dram $step --cache=4GB@dram"
+expect 1 'bytes of dram and cxl are not told apart' "$memories $step --path=cxl,dram --cache=4GB@dram"
+expect 1 'scales=dram: bytes of dram and cxl are not told apart, a plan counts one memory' "$memories $step --path=cxl,pcie --scales=dram"
+expect 1 'scales=nvme: bytes of nvme and file are not told apart, a plan counts one drive' "$memories $step --assume=file.latency=1us --path=file,dram --scales=nvme"
+expect 1 'bytes of dram and cxl are not told apart' "$memories ${step/hits=0/hits=0.5} --path=nvme,dram,pcie --scales=cxl --cache=4GB@dram"
 expect 1 'hits=0.5: held where' "${host/hits=0/hits=0.5} $assume"
 expect 1 'training: state: "4": no unit' "$host $assume --training=ranks=8,group=4,node=8,tokens=1,unique=1,state=4,gradient=2B,near=1GB/s,far=1GB/s,stages=2"
 expect 1 'training: unique: "50": 50 is not a share' "$host $assume --training=ranks=8,group=4,node=8,tokens=1,unique=50,state=4B,gradient=2B,near=1GB/s,far=1GB/s,stages=2"
