@@ -78,12 +78,13 @@ static int add_values(const EngSize *s, const EngSizePath *path, const Tiers *t,
 }
 
 /* Which of these tiers replicas of a host share, of which there may be several. */
-static void add_sharing(const EngSize *s, const Tiers *t, EngStr *out)
+static void add_sharing(const EngSize *s, const EngSizePath *path, const Tiers *t, EngStr *out)
 {
-    bool first = true;
+    bool first = true, peers = s->scheme == ENG_SHARD_PEER_READ;
     if (eng_size_replicas_of_host(s) < 2) return;
     for (int i = 0; i < t->n; i++) {
-        if (!eng_size_of_host(t->tiers[i])) continue;
+        bool collective = i >= path->n && t->tiers[i] == s->link && !peers; /* meets none */
+        if (collective || !eng_size_of_host(s, path, t->tiers[i])) continue;
         eng_str_printf(out, "%s %s",
                        first ? "; replicas of a host, out of step with each other, share" : "",
                        t->tiers[i]->name);
@@ -122,7 +123,7 @@ EngStatus eng_size_basis(const EngSize *s, EngSizePath *path, EngErr *err)
     int given = add_values(s, path, &tiers, ENG_SPEC, &values);
     add_values(s, path, &tiers, ENG_MEASURED, &values);
     given += add_values(s, path, &tiers, ENG_ASSUMED, &values);
-    add_sharing(s, &tiers, &values);
+    add_sharing(s, path, &tiers, &values);
     EngStatus status = find_larger(s, path, &larger, err);
     eng_str_printf(&standing, "%s%severy value of the path was measured",
                    given || larger.n || s->zipf ? "extrapolated: " : "", given ? "not " : "");

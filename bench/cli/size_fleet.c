@@ -84,7 +84,7 @@ static EngStatus load_points(const EngSize *s, const EngSizePath *path, const En
         for (int i = 0; i < path->n; i++) {
             EngFleet one = {.host_rate = rate};
             EngLoad load = eng_fleet_load(&one, t->yield, &r.step, i);
-            int carriers = eng_size_carriers(s, path->tiers[i], &r.step, full);
+            int carriers = eng_size_carriers(s, &r, path->tiers[i], full);
             eng_size_point(p, "load");
             eng_size_word(p, "path", path->name);
             eng_size_word(p, "traffic", t->name);

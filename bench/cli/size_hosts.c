@@ -7,9 +7,11 @@
 
 #define USD(value) eng_decimals(value, 4), value /* for "%.*f" */
 
-bool eng_size_of_host(const EngTier *tier)
+bool eng_size_of_host(const EngSize *s, const EngSizePath *path, const EngTier *tier)
 {
     EngPlace place;
+    bool links = s->link && !strcmp(tier->name, s->link->name); /* by name: it may be a copy */
+    if (links && path->place == ENG_PLACE_DEVICE) return false;
     return eng_tier_is_adapter(tier) || (eng_tier_place(tier, &place) && place != ENG_PLACE_DEVICE);
 }
 
@@ -23,10 +25,11 @@ int eng_size_hosts_of_replica(const EngSize *s)
     return s->ranks && s->host_devices ? (s->ranks + s->host_devices - 1) / s->host_devices : 1;
 }
 
-int eng_size_carriers(const EngSize *s, const EngTier *tier, const EngStepPlan *step, int replicas)
+int eng_size_carriers(const EngSize *s, const EngSizeResult *r, const EngTier *tier, int replicas)
 {
-    int hosts = s->link ? s->shards : eng_size_hosts_of_replica(s);
-    return eng_size_of_host(tier) ? 1 : replicas * ((step->readers + hosts - 1) / hosts);
+    int hosts = r->input.hosts;
+    return eng_size_of_host(s, r->path, tier) ? 1
+                                              : replicas * ((r->step.readers + hosts - 1) / hosts);
 }
 
 EngStatus eng_size_hosts(const EngSize *s, EngSizeResult *r, EngErr *err)
@@ -84,7 +87,7 @@ static void bill_tier(const EngSize *s, EngSizeResult *r, const EngTier *tier,
     const EngTier *memory = holds ? eng_size_memory(s, r->path, place) : tier;
     if (!memory || strcmp(memory->name, tier->name)) return; /* its bytes are another's */
     /* Replicas wait for a tier that they share, so one of a host always carries what they ask. */
-    double amount = eng_size_of_host(tier) ? r->fleet.hosts : r->fleet.devices;
+    double amount = eng_size_of_host(s, r->path, tier) ? r->fleet.hosts : r->fleet.devices;
     if (holds) amount *= (double)ledger->total[place];
     eng_bill_bought(&r->bill, name,
                     !s->years ? &g_none
@@ -120,7 +123,7 @@ static void bill_power(const EngSize *s, EngSizeResult *r, bool rented)
         if (!known || (of_device && rented)) continue;
         devices = devices || of_device;
         watts += tier->fields[ENG_TIER_POWER].value *
-                 (eng_size_of_host(tier) ? r->fleet.hosts : r->fleet.devices);
+                 (eng_size_of_host(s, r->path, tier) ? r->fleet.hosts : r->fleet.devices);
     }
     eng_bill_power(&r->bill, watts, s->power_price, r->traffic->rate);
     if (!devices) eng_bill_unpowered(&r->bill, "devices");
@@ -167,13 +170,13 @@ static void print_load(const EngSize *s, const EngSizeResult *r, int stage, EngS
 {
     const EngTier *tier = r->path->tiers[stage];
     EngLoad load = eng_fleet_load(&r->fleet, r->traffic->yield, &r->step, stage);
-    int carriers = eng_size_carriers(s, tier, &r->step, r->step.replicas);
+    int carriers = eng_size_carriers(s, r, tier, r->step.replicas);
     eng_str_printf(out, "  a host asks %s for %.4g GB/s and %.4g M requests/s", tier->name,
                    load.bytes_per_s / 1e9, load.requests_per_s / 1e6);
     if (!isnan(load.units)) eng_str_printf(out, ": %.3g of one", load.units);
     if (carriers > 1)
         eng_str_printf(out, "; its %d readers have one each", carriers);
-    else if (r->step.replicas > 1 && eng_size_of_host(tier))
+    else if (r->step.replicas > 1 && eng_size_of_host(s, r->path, tier))
         eng_str_printf(out, "; its %d replicas share it", r->step.replicas);
     eng_str_add(out, "\n");
 }

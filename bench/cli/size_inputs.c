@@ -117,6 +117,25 @@ static EngStatus check_peers(const EngSize *s, EngErr *err)
     return ENG_OK;
 }
 
+/* Who exchanges reads for one replica: no more devices, or hosts of tables that lie there, than it
+ * is of. */
+static EngStatus check_holders(const EngSize *s, EngErr *err)
+{
+    for (int p = 0; p < s->n_paths; p++) {
+        bool devices = s->paths[p].place == ENG_PLACE_DEVICE;
+        bool known = s->ranks && (devices || s->host_devices);
+        int most = devices ? s->ranks : eng_size_hosts_of_replica(s);
+        if (known && s->shards > most)
+            return ENG_FAIL(err, ENG_USAGE,
+                            "--exchange: --shards=%d, with --path=%s each reads a part of a step; "
+                            "a replica is of %d %s%s (%s)",
+                            s->shards, s->paths[p].name, most, devices ? "device" : "host",
+                            most > 1 ? "s" : "",
+                            devices ? "--ranks" : "--ranks over --host-devices");
+    }
+    return ENG_OK;
+}
+
 /* "all-gather,nvlink": how rows reach who does not hold them, and over which link. */
 static EngStatus read_exchange(EngSize *s, EngErr *err)
 {
@@ -143,7 +162,9 @@ static EngStatus read_exchange(EngSize *s, EngErr *err)
         return ENG_FAIL(err, ENG_USAGE,
                         "--exchange: each of --shards reads what it holds; leave out --readers");
     EngStatus status = eng_machine_tier(&s->machine, word, &s->link, err);
-    return status ? eng_err_prefix(err, "--exchange"), status : check_peers(s, err);
+    if (status) return eng_err_prefix(err, "--exchange"), status;
+    status = check_holders(s, err);
+    return status ? status : check_peers(s, err);
 }
 
 /* A plan counts one memory and one kind of drive of a host, eng_size_memory. */

@@ -103,15 +103,16 @@ EngStatus eng_size_read_shares(EngSize *s, EngErr *err);
 /* Fills a path's standing, values and basis. */
 EngStatus eng_size_basis(const EngSize *size, EngSizePath *path, EngErr *err);
 
-/* Shared by the replicas of a host: not of a device, as its memory and links are. */
-bool eng_size_of_host(const EngTier *tier);
+/* Shared by the replicas of a host: not of a device, as its memory and links are, and what links
+ * devices that hold the tables. */
+bool eng_size_of_host(const EngSize *size, const EngSizePath *path, const EngTier *tier);
 /* Replicas of a full host; 1 where that is not known, or a replica is of several hosts. */
 int eng_size_replicas_of_host(const EngSize *size);
 /* That the devices of a replica are of; 1 where that is not known. */
 int eng_size_hosts_of_replica(const EngSize *size);
 /* Of a tier that this plan's fetches go through in a host with so many replicas: one that they
- * share, or the links of all that read. */
-int eng_size_carriers(const EngSize *size, const EngTier *tier, const EngStepPlan *step,
+ * share, or the memories or links of all that read. */
+int eng_size_carriers(const EngSize *size, const EngSizeResult *result, const EngTier *tier,
                       int replicas);
 
 EngStatus eng_size_ledger(const EngSize *size, const EngSizePath *path, EngLedger *ledger,

@@ -42,8 +42,8 @@ static EngLedgerLine cache_line(const EngSize *s)
     if (line.place == ENG_PLACE_DEVICE) {
         holders = s->link ? s->shards : s->readers > 1 ? s->readers : 1;
         replicas = 1;
-    } else
-        holders = eng_size_hosts_of_replica(s);
+    } else /* those of an exchange are hosts of their own */
+        holders = fmax(s->link ? s->shards : 1, eng_size_hosts_of_replica(s));
     snprintf(line.name, sizeof line.name, "row cache%s", replicas > 1 ? "s of replicas" : "");
     line.bytes = (uint64_t)ceil(s->cache_bytes * replicas / holders);
     line.pinned = line.place == ENG_PLACE_HOST;
@@ -132,18 +132,22 @@ EngSlowdowns eng_size_beside(const EngSizePath *path)
 }
 
 /* Bits of EngStepInput.shared. */
-static unsigned shared_tiers(const EngStepInput *in)
+static unsigned shared_tiers(const EngSize *s, const EngSizePath *path, const EngStepInput *in)
 {
     unsigned shared = 0;
-    for (int i = 0; i < in->n_path; i++) shared |= eng_size_of_host(in->path[i]) ? 1u << i : 0;
-    return in->scales && eng_size_of_host(in->scales) ? shared | 1u << in->n_path : shared;
+    for (int i = 0; i < in->n_path; i++)
+        shared |= eng_size_of_host(s, path, in->path[i]) ? 1u << i : 0;
+    return in->scales && eng_size_of_host(s, path, in->scales) ? shared | 1u << in->n_path : shared;
 }
 
-/* Holders that exchange what they hold, each with a memory of its own. */
-static EngStatus share(const EngSize *s, const EngTraffic *t, EngStepInput *in, EngErr *err)
+/* Holders that exchange what they hold, each with a memory of its own: hosts, or devices of the
+ * replica's. */
+static EngStatus share(const EngSize *s, const EngSizePath *path, const EngTraffic *t,
+                       EngStepInput *in, EngErr *err)
 {
     EngShardShape shape;
-    in->readers = in->hosts = s->shards;
+    in->readers = s->shards;
+    if (path->place != ENG_PLACE_DEVICE) in->hosts = s->shards;
     /* Ranks of the same tokens need the scales of all rows. */
     if (each_has_scales(s) && s->scheme == ENG_SHARD_ALL_GATHER) in->scale_rows = s->shards;
     if (s->scheme == ENG_SHARD_PEER_READ) {
@@ -178,13 +182,13 @@ EngStatus eng_size_result(const EngSize *s, const EngSizePath *path, const EngTr
                        .hosts = eng_size_hosts_of_replica(s),
                        .interference = s->interference};
     memcpy(in.path, path->tiers, sizeof in.path);
-    EngStatus status = s->link ? share(s, t, &in, err) : ENG_OK;
+    EngStatus status = s->link ? share(s, path, t, &in, err) : ENG_OK;
     if (status) return status;
     for (int i = 0; i < path->n; i++) /* the path's own: it may be a copy that was moved */
         if (s->scales && !strcmp(path->tiers[i]->name, s->scales->name)) in.scales = path->tiers[i];
     if (!s->interference_given) in.interference = eng_size_beside(path);
     int most = eng_size_replicas_of_host(s);
-    in.shared = shared_tiers(&in);
+    in.shared = shared_tiers(s, path, &in);
     in.replicas = t->rate ? 1 : most;
     status = eng_step_plan(&in, &r->step, err);
     r->input = in;

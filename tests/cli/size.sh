@@ -87,10 +87,29 @@ says '    hbm: 3072 requests'
 "$engram" size ${shared/$traffic/} --machine=rdma-400g --exchange=peer-read,rdma --assume=rdma.latency=4us --traffic=decode,streams=64,layer=601us,rate=1k/s \
     --ranks=8 --host-devices=8 --years=4 >out.txt 2>err.txt || fail "an adapter between holders: $(cat err.txt)"
 says 'without: rdma between holders (no price is known'
+# Each of the devices has one, in its bill and power as in its time: 8 x 1500 USD over 4 years of 8766 h and 8 x 25 W at 0.1 USD/kWh for
+# 1000 tokens/s. The memories of the eight are theirs too, and what replicas of a host share is none of it.
+own="$device $link --machine=rdma-400g --assume=nvlink.granule=128B --assume=rdma.latency=4us --assume=nic.latency=4us --assume=nic.efficiency=90% --host-devices=8 --years=4"
+own="$own --model=v41-flash --layers=40 --unique=1 --hits=0 --copies=1 --traffic=decode,streams=64,layer=600us,rate=1k/s"
+"$engram" size $own --shards=8 --ranks=8 --exchange=peer-read,rdma --assume=rdma.unit_price=1500USD --assume=rdma.power=25W --power-price=0.1USD/kWh >out.txt 2>err.txt ||
+    fail "priced adapters: $(cat err.txt)"
+says '  rdma between holders  *0.0951 to 0.0951 USD' '  power  *0.00556 to 0.00556 USD' 'a host asks hbm .*of one; its 8 readers have one each$'
+for exchange in peer-read,nic all-gather,nic; do
+    "$engram" size ${own/1k/1M} --shards=4 --ranks=4 --exchange=$exchange >out.txt 2>err.txt || fail "adapters of devices: $(cat err.txt)"
+    says 'a host asks hbm .*its 8 readers have one each$'
+    grep 'shared by replicas\|replicas of a host' out.txt && fail "$exchange: an adapter of a device is shared"
+done
+# What eight devices of a host have in its memory, that carries for all of them: 1536 scales for each.
+"$engram" size $own --machine=epyc-9005 --assume=dram.efficiency=50% --shards=8 --ranks=8 --exchange=all-gather,nvlink --scales=dram >out.txt 2>err.txt ||
+    fail "scales of devices: $(cat err.txt)"
+says '    dram: 1.229e+04 requests'
 # Eight hosts that share them: the memory of each carries its 192 rows alone, of 4 lines of values and one of scales.
 "$engram" size --machine=h200 --machine=epyc-9005 ${step/shards=1/shards=8} ${traffic/128/64} --path=dram --exchange=all-gather,nic --assume=dram.efficiency=50% \
     --assume=nic.latency=4us --assume=nic.efficiency=90% >out.txt 2>err.txt || fail "an exchange of hosts: $(cat err.txt)"
 says 'dram: 960 requests'
+"$engram" size --machine=h200 --machine=epyc-9005 ${drive/--path=nvme/} $(echo "$step" | sed 's/shards=1/shards=8/; s/hits=0/hits=50%/') --path=nvme,dram --exchange=all-gather,nic --assume=dram.efficiency=50% \
+    --assume=nic.latency=4us --assume=nic.efficiency=90% --cache=16GB@dram >out.txt 2>err.txt || fail "a cache of an exchange: $(cat err.txt)"
+says '^host  *2.000 GB .*row cache, pinned'
 "$engram" size ${shared/$traffic/} >out.txt 2>err.txt || fail "no exchange: $(cat err.txt)"
 says 'exchange among holders: not given, counted as nothing'
 # A cache lies in a tier that the path passes: 16 GB that two replicas of a host have each, in its memory, whose rows
@@ -352,6 +371,8 @@ expect 1 'a tier more than the 4 that --path=' "--machine=h200 --machine=epyc-90
 four="--machine=h200 --machine=epyc-9005 --machine=nvme-gen5 --machine=cxl-x8 $assume ${step/shards=1/shards=8} --scales=cxl"
 expect 1 'scales=cxl: a tier more than the 4 that' "$four --path=nvme,dram,pcie --exchange=peer-read,nvlink"
 expect 1 'scales=cxl: a tier more than the 4 that' "$four --path=nvme,dram,pcie,hbm"
+expect 1 'shards=8, with --path=hbm each reads a part of a step; a replica is of 4 devices (--ranks)' "$peers,nvlink $link --ranks=4 --host-devices=8"
+expect 1 'with --path=dram each .*; a replica is of 1 host (--ranks over --host-devices)' "--machine=h200 --machine=epyc-9005 ${step/shards=1/shards=8} --path=dram --exchange=all-gather,nic --ranks=8 --host-devices=8"
 expect 1 'leave out --readers' "$peers,nvlink $link --readers=2"
 expect 1 'scales=everywhere: nothing is shared with --shards=1' "$host $assume --scales=everywhere"
 expect 1 'scales=everywhere: --exchange=heads sends decoded rows' "${shared/$traffic/} --exchange=heads,nvlink $link --scales=everywhere"
