@@ -104,17 +104,35 @@ static EngStatus row_points(const EngSize *s, EngSizePoints *p)
 
 /* A step of `tokens` through a path without cache or deduplication. */
 static EngStatus bare_step(const EngSize *s, const EngSizePath *path, const EngTraffic *t,
-                           double tokens, EngStepPlan *plan, EngErr *err)
+                           double tokens, EngSizeResult *result, EngErr *err)
 {
     EngTraffic bare = *t;
-    EngSizeResult result;
     bare.tokens = tokens;
     bare.unique = 1;
     bare.hits = 0;
     bare.rate = 0;
-    EngStatus status = eng_size_result(s, path, &bare, &result, err);
-    *plan = result.step;
-    return status;
+    return eng_size_result(s, path, &bare, result, err);
+}
+
+/* Of a module at one layer, as if there were no other. */
+static EngStatus hidden_point(const EngSize *s, const EngTraffic *t, double tokens, int layer,
+                              const EngSizeResult *r, EngSizePoints *p, EngErr *err)
+{
+    EngQueuedFetch alone = {.window = s->scheduling + layer * t->layer,
+                            .fetch = r->step.fetches[0].fetch};
+    double added;
+    EngStatus status = eng_queue_stalls(&alone, 1, s->hash, &r->input.interference, &added, err);
+    if (status) return status;
+    eng_size_point(p, "hidden");
+    eng_size_word(p, "path", r->path->name);
+    eng_size_number(p, "tokens", tokens);
+    eng_size_number(p, "placement", layer);
+    eng_size_value(p, ENG_SIZE_WINDOW_US, alone.window * US);
+    eng_size_value(p, ENG_SIZE_STALL_US, alone.stall * US);
+    eng_size_value(p, ENG_SIZE_STEP_US, r->step.step * US);
+    eng_size_value(p, ENG_SIZE_SHARE, alone.stall / (r->step.step + added));
+    rests_on_path(p, r->path, NULL);
+    return ENG_OK;
 }
 
 static EngStatus gather_points(const EngSize *s, const EngSizePath *path, EngSizePoints *p,
@@ -123,27 +141,19 @@ static EngStatus gather_points(const EngSize *s, const EngSizePath *path, EngSiz
     static const int layers[] = {0, 1, 2, 3, 4, 6, 8, 10, 14, 20, 28, 39};
     const EngTraffic *t = &s->traffic[0];
     for (int tokens = 1; tokens <= 65536; tokens *= 2) {
-        EngStepPlan plan;
-        EngStatus status = bare_step(s, path, t, tokens, &plan, err);
+        EngSizeResult r;
+        EngStatus status = bare_step(s, path, t, tokens, &r, err);
         if (status) return status;
         eng_size_point(p, "gather");
         eng_size_word(p, "path", path->name);
         eng_size_number(p, "tokens", tokens);
-        eng_size_value(p, ENG_SIZE_ROWS, plan.rows);
-        eng_size_value(p, ENG_SIZE_FETCH_US, plan.fetches[0].fetch * US);
+        eng_size_value(p, ENG_SIZE_ROWS, r.step.rows);
+        eng_size_value(p, ENG_SIZE_FETCH_US, r.step.fetches[0].fetch * US);
         rests_on_path(p, path, NULL);
         if (tokens > 16384) continue;
         for (size_t l = 0; l < sizeof layers / sizeof *layers && layers[l] < s->n_layers; l++) {
-            double window = s->scheduling + layers[l] * t->layer;
-            double stall = fmax(0, s->hash + plan.fetches[0].fetch - window);
-            eng_size_point(p, "hidden");
-            eng_size_word(p, "path", path->name);
-            eng_size_number(p, "tokens", tokens);
-            eng_size_number(p, "placement", layers[l]);
-            eng_size_value(p, ENG_SIZE_STALL_US, stall * US);
-            eng_size_value(p, ENG_SIZE_STEP_US, plan.step * US);
-            eng_size_value(p, ENG_SIZE_SHARE, stall / (plan.step + stall));
-            rests_on_path(p, path, NULL);
+            status = hidden_point(s, t, tokens, layers[l], &r, p, err);
+            if (status) return status;
         }
     }
     return ENG_OK;

@@ -105,7 +105,7 @@ grep -q "a billion tokens would touch .* % of a head.*s rows (extrapolated)" few
 for words in 'hbm: device holds 288 GB of 141 GB, which does not fit' 'all together at 1,000,000 tokens/s: dram,pcie 32 (misses), hbm 32 (misses, does not fit)' \
     'decode 128 at 1,000,000 tokens/s: dram,pcie 94, hbm 94 (does not fit)' 'through hbm: 0.1389 to 0.3889 USD, does not fit' \
     '(decode 128, layer 1, 600 µs), between the steps drawn, without cache or deduplication: dram,pcie (simulated) about 3449 tokens' \
-    'prefill 16384: one host at 100,000 tokens/s' 'given the layers of the first traffic, 800 ms a step'; do
+    '. The window grows from 0 µs at layer 0 to 780,000 µs at layer 39, so' 'prefill 16384: one host at 100,000 tokens/s' 'given the layers of the first traffic, 800 ms a step'; do
     grep -qF "$words" marks/index.html || fail "the page does not say \"$words\""
 done
 # Power is a part of the bill where it has a price, and then is no longer missing.
