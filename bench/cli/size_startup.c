@@ -13,10 +13,24 @@ static double holders_of_host(const EngSize *s, const EngSizePath *path)
     return s->shards < s->host_devices ? s->shards : s->host_devices;
 }
 
+/* That the tables are read from: the first of these whose rate in order is known, or NULL. */
+static const EngTier *drive_of(const EngSize *s)
+{
+    static const char *const drives[] = {"nvme", "file"};
+    for (int d = 0; d < 2; d++)
+        for (int i = 0; i < s->machine.n_tiers; i++)
+            if (!strcmp(s->machine.tiers[i].name, drives[d]) &&
+                eng_tier_has(&s->machine.tiers[i], ENG_TIER_BANDWIDTH))
+                return &s->machine.tiers[i];
+    return NULL;
+}
+
 static EngStatus plan(const EngSize *s, const EngSizePath *path, const EngLedger *ledger,
                       EngStartup *startup, EngErr *err)
 {
-    double bytes = 0, read = 0, pinned = 0, rate = 0, holders = holders_of_host(s, path);
+    double bytes = 0, read = 0, pinned = 0, holders = holders_of_host(s, path);
+    const EngTier *drive = drive_of(s);
+    double rate = drive ? drive->fields[ENG_TIER_BANDWIDTH].value : 0;
     for (int i = 0; i < ledger->n; i++) {
         const EngLedgerLine *line = &ledger->lines[i];
         if (line->layer < 0) continue;
@@ -25,9 +39,6 @@ static EngStatus plan(const EngSize *s, const EngSizePath *path, const EngLedger
         read += (double)line->bytes * (same ? 1 : holders);
         if (line->pinned) pinned += (double)line->bytes;
     }
-    for (int i = 0; i < s->machine.n_tiers; i++)
-        if (!strcmp(s->machine.tiers[i].name, "nvme") || !strcmp(s->machine.tiers[i].name, "file"))
-            rate = s->machine.tiers[i].fields[ENG_TIER_BANDWIDTH].value;
     EngStartupInput in = {.bytes = bytes,
                           .copies = s->copies,
                           .read_rate = isnan(holders) ? 0 : rate * bytes / read,
@@ -50,12 +61,13 @@ EngStatus eng_size_print_startup(const EngSize *s, const EngSizePath *path, cons
                                  EngStr *out, EngErr *err)
 {
     EngStartup start;
+    const EngTier *drive = drive_of(s);
     const char *tier = path->tiers[0]->name;
     if (path->place == ENG_PLACE_DRIVE) return ENG_OK; /* the tables lie there */
     EngStatus status = plan(s, path, ledger, &start, err);
     if (status) return status;
-    eng_str_add(out, "start-up: ");
-    print_part("reading in order", start.read, "",
+    eng_str_printf(out, "start-up: reading %s", drive ? drive->name : "");
+    print_part(drive ? " in order" : "in order", start.read, "",
                isnan(holders_of_host(s, path)) ? "--host-devices, which read one drive"
                                                : "a tier nvme or file with a bandwidth",
                out);

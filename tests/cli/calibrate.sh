@@ -77,7 +77,7 @@ sed "s/SIZE/200/; s/\"latency\"/\"populate_rate\": {\"value\": 4, \"unit\": \"GB
 grep -q 'beside populating 50.7 s, then pinning not known (dram.pin_rate), in all not known$' started.txt || fail "start-up: $(grep start-up started.txt)"
 grep -q 'measurement: .*dram.populate_rate' started.txt || fail "a measured rate of populating is not told"
 "$engram" size --machine=started.json $plan --assume=dram.pin_rate=4GB/s --assume=nvme.bandwidth=13GB/s >started.txt 2>err.txt || fail "a start: $(cat err.txt)"
-grep -q 'reading in order 15.6 s beside populating 50.7 s, then pinning 50.7 s, in all 101 s$' started.txt || fail "start-up: $(grep start-up started.txt)"
+grep -q 'reading nvme in order 15.6 s beside populating 50.7 s, then pinning 50.7 s, in all 101 s$' started.txt || fail "start-up: $(grep start-up started.txt)"
 grep -q 'beside populating not known (dram.populate_rate)' of200.txt || fail "a rate from nowhere: $(grep start-up of200.txt)"
 for bad in 4:no.unit 0GB/s:not.above.0 -1GB/s:not.above.0 4GB:unit..GB.,.one.of; do
     "$engram" size --machine=of200.json $plan --assume=dram.populate_rate=${bad%:*} >given.txt 2>err.txt
