@@ -257,7 +257,8 @@ static void print_sharding(const EngSize *s, const EngTraffic *t, EngStr *out)
     double mean = t->tokens * shape.columns / s->shards;
     eng_str_printf(out, " fullest shard %.3g of the mean%s\n",
                    eng_shard_largest_load(shape.columns, s->shards, t->tokens) / mean,
-                   s->link ? "; modelled, no collective was measured" : "");
+                   s->link ? ", which peer-read waits for; modelled, no collective was measured"
+                           : "");
 }
 
 const char *eng_size_fit(const EngSizePath *path, const EngLedger *ledger)

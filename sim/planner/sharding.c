@@ -63,11 +63,14 @@ EngStatus eng_shard_bytes(EngSharding scheme, const EngShardShape *s, double *by
     }
 }
 
+/* Of the fullest, who is asked for more than others where ranks do not divide the columns. */
 static EngStatus peer_time(const EngShardShape *s, const EngTier *link, double *seconds,
                            EngErr *err)
 {
     EngGather gather;
-    EngStatus status = eng_gather_plan(&link, 1, &s->row, rows_of_others(s), 0, &gather, err);
+    double fullest = eng_shard_largest_load(s->columns, s->ranks, s->tokens);
+    double rows = fmin(fullest, s->tokens * s->columns) * s->unique * (s->ranks - 1) / s->ranks;
+    EngStatus status = eng_gather_plan(&link, 1, &s->row, rows, 0, &gather, err);
     *seconds = gather.time;
     return status;
 }

@@ -32,8 +32,8 @@ EngStatus eng_shard_bytes(EngSharding scheme, const EngShardShape *shape, double
 /* Seconds of the exchange of one layer by the usual model, steps x latency + bytes / rate: a ring
  * takes 2 (ranks - 1) steps to reduce and ranks - 1 to gather; all-to-all takes a message for each
  * peer, once with row numbers (8 B) and once with rows. A rank receives at the link's rate. Peers
- * read as a gather does (gather.h): latency + max(bytes / rate, requests / request rate, ...) of
- * all rows but those that a rank holds itself. ENG_UNSUPPORTED: what is not known of the link. */
+ * read as a gather does (gather.h): latency + max(bytes / rate, requests / request rate, ...) for
+ * what the others ask of the fullest. ENG_UNSUPPORTED: what is not known of the link. */
 EngStatus eng_shard_time(EngSharding scheme, const EngShardShape *shape, const EngTier *link,
                          double *seconds, EngErr *err);
 const char *eng_sharding_name(EngSharding scheme);

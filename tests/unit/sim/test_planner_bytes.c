@@ -275,6 +275,10 @@ static void test_sharding(void **state)
      * scales; or in blocks of 128 B, three and two of a row. */
     link.fields[ENG_TIER_REQUEST_RATE] = (EngQuantity){.value = 45e6, .origin = ENG_MEASURED};
     check_peers(&s, &link, 2e-6 + 2 * 1312.5 / 45e6, "messages");
+    s.ranks = 16; /* the fullest of these is asked for more than the mean of 1500 rows */
+    double fullest = (1500 + sqrt(2 * 1500 * log(16))) * 15.0 / 16 * 0.5;
+    check_peers(&s, &link, 2e-6 + 2 * fullest / 45e6, "messages to the fullest");
+    s.ranks = 8;
     link.fields[ENG_TIER_GRANULE] = (EngQuantity){.value = 128, .origin = ENG_MEASURED};
     check_peers(&s, &link, 2e-6 + 3 * 1312.5 / 45e6, "blocks");
     s.row.scale_bytes = 0;

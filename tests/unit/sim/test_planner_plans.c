@@ -3,6 +3,7 @@
 
 #include "sim/planner/fleet.h"
 #include "sim/planner/plan.h"
+#include "sim/planner/sharding.h"
 
 static EngPreset preset_of(const char *name)
 {
@@ -392,6 +393,19 @@ static void test_peers(void **state)
     assert_near(plan.gathers[0].time, 525 / 45e6 + 5e-6, 1e-12, "at the link's message rate");
     assert_near(plan.fetches[0].fetch, plan.gathers[0].time, 0, "nothing behind the gather");
     assert_near(eng_fleet_load(&fleet, 100, &plan, 1).requests_per_s, 84000, 1e-6, "of all links");
+    /* Five do not divide 24 columns: the exchange is planned as it is told, of the fullest. */
+    EngShardShape shape = {.ranks = 5,
+                           .tokens = 100,
+                           .columns = 24,
+                           .row_dims = 256,
+                           .row = eng_row_layout(ENG_ROW_FP8, 256),
+                           .unique = 1};
+    double seconds;
+    in.readers = in.hosts = 5;
+    assert_int_equal(eng_step_plan(&in, &plan, &err), ENG_OK);
+    assert_int_equal(eng_shard_time(ENG_SHARD_PEER_READ, &shape, &link, &seconds, &err), ENG_OK);
+    assert_near(stages[1].time + 4e-6, seconds, 1e-15, "what the step waits for");
+    in.readers = in.hosts = 8;
     in.values_between_peers = true;
     assert_int_equal(eng_step_plan(&in, &plan, &err), ENG_OK);
     assert_near(stages[0].requests, 600, 1e-9, "scales of one's own memory");
