@@ -320,6 +320,8 @@ static void arm_label(sqlite3_context *context, int n, sqlite3_value **arguments
     (void)n;
     for (int i = 0; i < ENG_ARM_AXES; i++)
         add_axis(&text, &eng_arm_axes[i], json_object_get(arm, eng_arm_axes[i].name));
+    const char *data = json_string_value(json_object_get(arm, "data"));
+    if (data) eng_str_printf(&text, "%sother text %s", text.n ? ", " : "", data);
     json_decref(arm);
     give_text(context, &text);
 }
@@ -360,13 +362,34 @@ static int add_functions(sqlite3 *sql)
     return rc;
 }
 
+/* Every result: axes are those that make a run another one. Of several texts under one name, all
+ * but the one that most runs of the rung have are named in them. Results that several machines,
+ * blocks or numbers of threads have are one, of the newest program. */
+#define RESULTS                                                                                    \
+    "WITH done AS (SELECT p.*, json_remove(p.axes_json, '$.threads') AS axes, b.block_id,"         \
+    " b.outcome, b.reason, r.started_utc, p.axes_json ->> '$.rung' AS of_rung,"                    \
+    " p.axes_json ->> '$.text' AS of_text"                                                         \
+    " FROM points p JOIN block_points b USING (point_key) JOIN blocks k USING (block_id)"          \
+    " JOIN runs r USING (run_id)"                                                                  \
+    " WHERE p.experiment = 'train' AND b.outcome IN ('measured', 'failed')"                        \
+    "), texts AS (SELECT of_rung, of_text, stream_digest, row_number() OVER"                       \
+    " (PARTITION BY of_rung, of_text ORDER BY count(*) DESC, stream_digest) AS place"              \
+    " FROM done WHERE stream_digest IS NOT NULL GROUP BY of_rung, of_text, stream_digest"          \
+    "), named AS (SELECT d.*,"                                                                     \
+    " iif(t.place > 1, json_set(axes, '$.data', substr(d.stream_digest, 1, 8)), axes) AS own"      \
+    " FROM done d LEFT JOIN texts t USING (of_rung, of_text, stream_digest)"                       \
+    "), dated AS (SELECT *, max(started_utc) OVER (PARTITION BY own, variant_digest) AS newest"    \
+    " FROM named"                                                                                  \
+    "), results AS (SELECT *, row_number() OVER (PARTITION BY own ORDER BY newest DESC,"           \
+    " outcome = 'measured' DESC, kind = 'measured' DESC, point_key, block_id) AS place"            \
+    " FROM dated)"
+
 static void add_table(EngStr *sql)
 {
-    eng_str_add(sql,
-                "CREATE TEMP TABLE v_train AS SELECT point_key, block_id, kind, outcome, reason,"
-                " json_remove(axes_json, '$." ENG_ARM_AXIS_SEED
-                "', '$.threads') AS arm, json_remove(axes_json,"
-                " '$." ENG_ARM_AXIS_SEED "', '$.threads'");
+    eng_str_add(sql, "CREATE TEMP TABLE v_train AS " RESULTS
+                     " SELECT point_key, block_id, kind, outcome, reason,"
+                     " json_remove(own, '$." ENG_ARM_AXIS_SEED "') AS arm, json_remove(own,"
+                     " '$." ENG_ARM_AXIS_SEED "'");
     for (int i = 0; i < ENG_ARM_AXES; i++)
         if (!eng_arm_is_training(eng_arm_axes[i].name))
             eng_str_printf(sql, ", '$.%s'", eng_arm_axes[i].name);
@@ -379,21 +402,15 @@ static void add_table(EngStr *sql)
                        ", (SELECT v.value FROM sample_values v WHERE v.block_id = t.block_id AND"
                        " v.point_key = t.point_key AND v.metric = '%1$s' LIMIT 1) AS \"%1$s\"",
                        eng_train_metrics[i].name);
-    /* Of a run that several machines or blocks have, one. */
-    eng_str_add(sql,
-                " FROM (SELECT p.point_key, p.kind, p.axes_json, b.outcome, b.reason,"
-                " b.block_id, row_number() OVER (PARTITION BY p.config_key ORDER BY"
-                " b.outcome = 'measured' DESC, p.kind = 'measured' DESC, p.point_key,"
-                " b.block_id) AS place FROM points p JOIN block_points b USING (point_key)"
-                " WHERE p.experiment = 'train' AND b.outcome IN ('measured', 'failed')) t"
-                " WHERE place = 1;"
-                "UPDATE temp.v_train SET main = family IN (SELECT family FROM (SELECT family,"
-                " row_number() OVER (PARTITION BY rung, text, budget, streams ORDER BY count(*)"
-                " DESC, family) AS place FROM temp.v_train GROUP BY family) WHERE place = 1),"
-                " study = arm_label(family), label = arm_label(arm),"
-                " note = (SELECT CASE WHEN max(kind) = 'measured' AND min(kind) = 'measured'"
-                " THEN '' WHEN min(kind) = max(kind) THEN ' (imported)'"
-                " ELSE ' (partly imported)' END FROM temp.v_train);");
+    eng_str_add(sql, " FROM results t WHERE place = 1;"
+                     "UPDATE temp.v_train SET main = family IN (SELECT family FROM (SELECT family,"
+                     " row_number() OVER (PARTITION BY rung, text, family ->> '$.data', budget,"
+                     " streams ORDER BY count(*) DESC, family) AS place FROM temp.v_train"
+                     " GROUP BY family) WHERE place = 1),"
+                     " study = arm_label(family), label = arm_label(arm),"
+                     " note = (SELECT CASE WHEN max(kind) = 'measured' AND min(kind) = 'measured'"
+                     " THEN '' WHEN min(kind) = max(kind) THEN ' (imported)'"
+                     " ELSE ' (partly imported)' END FROM temp.v_train);");
     /* Arms that come out as one model are trained once: their rows are equal down to the time. */
     eng_str_add(sql, "UPDATE temp.v_train AS t SET again = EXISTS (SELECT 1 FROM temp.v_train o"
                      " WHERE (o.main, -length(o.label), -o.rowid) > (t.main, -length(t.label),"

@@ -3,8 +3,10 @@
  * its sentence and a table cannot differ.
  *
  * Table v_train: a row per run of experiment `train` in the database, whatever run of the program
- * it belongs to (a run that several machines have, once): point_key, block_id, kind, outcome,
- * reason, arm (axes without seed and threads, JSON), family (those of them that say how it is
+ * it belongs to (a run that several machines have, or that has several numbers of threads, once; of
+ * a run that became another one when the program changed, the newest): point_key, block_id, kind,
+ * outcome, reason, arm (axes without seed and threads, JSON; `data` in it: the text of that name and
+ * rung is another one than most runs have), family (those of them that say how it is
  * trained), study (family in words, with rung and budget always: what a title or a series says of
  * runs that may be compared), label (arm in words), seed, main (1: its family has most runs of its
  * rung, text, budget and streams), again (1: the same model under another spelling of its axes,

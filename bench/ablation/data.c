@@ -206,6 +206,7 @@ static EngStatus synthetic_text(int64_t n, int64_t vocab, uint64_t seed, EngTrai
     stream->n_documents = documents;
     stream->n_tokens = text->n = n;
     stream->vocab_ids = vocab;
+    snprintf(stream->kind, sizeof stream->kind, "synthetic");
     text->ids = (const int32_t *)stream->ids;
     return eng_digest(stream->ids, (size_t)n * sizeof *stream->ids, stream->digest, err);
 }

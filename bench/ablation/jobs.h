@@ -9,7 +9,7 @@
 #define ENG_TRAIN_MAX_JOBS         64
 #define ENG_TRAIN_SYNTHETIC_TOKENS 65536
 
-/* A point of the plan that can be trained. */
+/* A point of the plan that can be trained. Its stream is the text, its variant digest the key. */
 typedef struct EngTrainItem {
     EngPlanPoint *point;
     EngArm arm;
@@ -43,6 +43,8 @@ struct EngTrainSweep {
  * here. */
 EngStatus eng_train_likeness(EngTrainSweep *sweep, int i, const char **series, EngErr *err);
 EngStatus eng_train_planned(void *context, EngSession *session, EngErr *err);
+/* Texts of the plan as streams. */
+EngStatus eng_train_references(void *context, EngDb *db, EngErr *err);
 EngStatus eng_train_block(void *context, const EngBlockContext *where, const EngLedgerBlock *block,
                           EngErr *err);
 

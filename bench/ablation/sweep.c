@@ -3,6 +3,7 @@
 #include "bench/ablation/sweep.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,6 +79,7 @@ EngStatus eng_train_sweep_create(const EngTrainSweepOptions *options, EngTrainSw
         sweep->ledger_is_open = true;
         sweep->hooks = (EngRunHooks){.context = sweep,
                                      .planned = eng_train_planned,
+                                     .references = eng_train_references,
                                      .block = eng_train_block};
         *out = sweep;
     } else {
@@ -158,6 +160,9 @@ static EngStatus describe_item(EngTrainSweep *sweep, EngPlanPoint *point, EngTra
             status = ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a sweep");
     }
     if (!status) status = check_length(item, err);
+    /* What axes leave open: the text, what "the rung's" stands for, the recipe. */
+    point->stream_digest = item->data ? item->data->digest : NULL;
+    point->variant_digest = item->key;
     eng_str_free(&label);
     eng_str_free(&manifest);
     return status;
@@ -208,7 +213,7 @@ static EngStatus merge_blocks(EngTrainSweep *sweep, EngPlan *plan, EngErr *err)
     plan->n_blocks = 1;
     plan->points = points;
     plan->n_points = plan->n_named = n;
-    return eng_plan_settings_key(plan, err);
+    return eng_plan_rekey(plan, err);
 }
 
 EngStatus eng_train_planned(void *context, EngSession *session, EngErr *err)
@@ -235,6 +240,25 @@ EngStatus eng_train_planned(void *context, EngSession *session, EngErr *err)
                         plan->n_named, plan->sweep->source);
     qsort(sweep->items, (size_t)sweep->n_items, sizeof *sweep->items, by_seed);
     return merge_blocks(sweep, plan, err);
+}
+
+EngStatus eng_train_references(void *context, EngDb *db, EngErr *err)
+{
+    const EngTrainSweep *sweep = context;
+    EngStatus status = ENG_OK;
+    for (int i = 0; i < sweep->n_texts && !status; i++) {
+        const EngTrainOpenText *text = &sweep->texts[i];
+        const EngTrainData *data = &text->data;
+        json_t *json = json_pack("{s:s, s:s, s:s}", "train", data->train.stream.digest, "heldout",
+                                 data->heldout.stream.digest, "map", data->map.sha256_i32le);
+        char *header = json ? json_dumps(json, JSON_COMPACT) : NULL;
+        status = header ? eng_db_put_stream(db, data->digest, text->name, data->train.stream.kind,
+                                            data->train.n, header, err)
+                        : ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a text's row");
+        free(header);
+        json_decref(json);
+    }
+    return status;
 }
 
 /* Arms that cannot be, and why. */

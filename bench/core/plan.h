@@ -6,8 +6,8 @@
  *
  * Keys (design section 4). The config key hashes experiment, every axis not at its default (sorted
  * by name, the variant axis left out), kernel variant, and the digests of token stream, preset and
- * store; the point key adds variant digest and machine id. A new axis at its default changes no
- * key.
+ * store; the point key adds variant digest (of a trained model: the key of its manifest) and
+ * machine id. A new axis at its default changes no key.
  */
 #ifndef ENG_BENCH_PLAN_H
 #define ENG_BENCH_PLAN_H

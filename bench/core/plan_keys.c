@@ -133,6 +133,21 @@ EngStatus eng_plan_settings_key(EngPlan *plan, EngErr *err)
     return status;
 }
 
+EngStatus eng_plan_rekey(EngPlan *plan, EngErr *err)
+{
+    EngKeyText text = {0};
+    EngStatus status = ENG_OK;
+    eng_key_table_free(&plan->index);
+    for (int i = 0; i < plan->n_points && !status; i++) {
+        EngPlanPoint *point = plan->points[i];
+        status = eng_plan_keys(point, plan->identity->machine_id, &text, err);
+        if (!status && !eng_key_table_put(&plan->index, point->point_key, point))
+            status = ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for the plan");
+    }
+    eng_key_text_free(&text);
+    return status ? status : eng_plan_settings_key(plan, err);
+}
+
 /* Canonical numbers are JSON numbers, and words hold nothing that JSON escapes (sweep_values.c). */
 EngStatus eng_plan_axes_json(const EngPlanPoint *point, EngStr *out, EngErr *err)
 {

@@ -21,6 +21,9 @@ EngStatus eng_plan_keys(EngPlanPoint *point, const char *machine_id, EngKeyText 
 EngStatus eng_plan_axes_key(const EngPlanPoint *point, EngAxisMask without, const char *rest,
                             EngKeyText *text, char key[ENG_KEY_HEX], EngErr *err);
 
+/* Keys of all points anew, and the plan's: for hooks that change points or their digests. */
+EngStatus eng_plan_rekey(EngPlan *plan, EngErr *err);
+
 /* plan->plan_key from the settings and point keys of all named points. */
 EngStatus eng_plan_settings_key(EngPlan *plan, EngErr *err);
 

@@ -319,6 +319,7 @@ EngStatus eng_run_sweep(const EngSweep *sweep, const EngRunOptions *options, Eng
     if (!status && hooks) status = hooks->planned(hooks->context, session, err);
     if (!status && is_interrupted(options)) status = ENG_FAIL(err, ENG_INTERRUPTED, "interrupted");
     if (!status) status = put_references(db, session, err);
+    if (!status && hooks && hooks->references) status = hooks->references(hooks->context, db, err);
     if (!status) status = begin_run(db, session, sweep, options, result, err);
     begun = !status;
     if (!status)

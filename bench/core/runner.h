@@ -20,6 +20,8 @@ struct EngBlockContext;
 typedef struct EngRunHooks {
     void *context;
     EngStatus (*planned)(void *context, struct EngSession *session, EngErr *err);
+    /* Rows that its points refer to beside those of a plain run; NULL: none. */
+    EngStatus (*references)(void *context, EngDb *db, EngErr *err);
     EngStatus (*block)(void *context, const struct EngBlockContext *where,
                        const EngLedgerBlock *block, EngErr *err);
     /* After the last block, before the run counts as done; NULL: nothing. */

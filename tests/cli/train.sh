@@ -138,6 +138,34 @@ expect 2 'not a checkpoint of this version' train train "${long[@]}" --db=damage
 said=$(train train "${long[@]}" --db=damaged2.db --work=damaged.db.train --runs=damaged.csv 2>&1 | grep -c 'not a checkpoint')
 [ "$said" = 1 ] || fail "a failure is said $said times"
 
+# --- another text under the same name makes other models, which are not compared with the first ------------------
+text() {
+    python3 - "$1" <<'PY'
+import hashlib, json, os, random, sys
+rng = random.Random(int(sys.argv[1]))
+os.makedirs("text/training", exist_ok=True)
+vocab = {chr(64 + i): i for i in range(64)}
+json.dump({"model": {"type": "BPE", "vocab": vocab, "merges": []}, "decoder": {"type": "ByteLevel"}}, open("text/training/bpe64.json", "w"))
+for part, n in ("train", 24000), ("heldout", 4096):
+    ids = b"".join(rng.randrange(64).to_bytes(4, "little") for _ in range(n))
+    open(f"text/training/bpe64-{part}.ids", "wb").write(ids)
+    head = {"format": "engram-stream-1", "corpus": part, "kind": "real", "ids_file": f"bpe64-{part}.ids", "n_tokens": n, "vocab_ids": 64,
+            "sources": [{"package": "drawn", "tokens": n, "bytes": 3 * n}], "sha256": hashlib.sha256(ids).hexdigest(),
+            "document_starts": [0], "document_sources": [0]}
+    json.dump(head, open(f"text/training/bpe64-{part}.json", "w"))
+PY
+}
+texts=(-a rung=tiny -a budget=5 -a rho=0.4,1 --data=text --db=text.db --runs=text.csv)
+text 1
+expect 0 ' 2 points to measure' train train "${texts[@]}"
+expect 0 ' 2 found measured' train train "${texts[@]}"
+text 2
+expect 0 ' 2 points to measure' train train "${texts[@]}"
+[ "$(sql text.db "SELECT count(DISTINCT stream_digest) FROM points JOIN streams USING (stream_digest)")" = 2 ] || fail "texts of points"
+expect 0 'index.html' "$engram" report ablation --db=text.db --out=text.out
+[ "$(grep -c '<td>tiny, 5 tokens per parameter\(, other text [0-9a-f]*\)\?</td><td>training</td><td class="number">2<' text.out/index.html)" = 2 ] ||
+    fail "two texts are not two studies"
+
 # --- what it refuses -------------------------------------------------------------------------------------------
 expect 1 'changes two variables, rho and lr; a comparison changes one' \
     train train "${tiny[@]}" -a rho=0.4,1 -a lr=0.01,0.02 --db=d.db --runs=d.csv

@@ -15,8 +15,13 @@ static sqlite3 *open_memory(void)
     assert_int_equal(sqlite3_open(":memory:", &sql), SQLITE_OK);
     assert_int_equal(
         sqlite3_exec(sql,
-                     "CREATE TABLE points (point_key, config_key, experiment, kind, axes_json);"
+                     "CREATE TABLE points (point_key, experiment, kind, axes_json, stream_digest,"
+                     " variant_digest);"
                      "CREATE TABLE block_points (block_id, point_key, outcome, reason);"
+                     "CREATE TABLE blocks (block_id, run_id);"
+                     "CREATE TABLE runs (run_id, started_utc);"
+                     "INSERT INTO blocks VALUES ('b', 'old'), ('new', 'new');"
+                     "INSERT INTO runs VALUES ('old', '2026-01-01'), ('new', '2026-01-02');"
                      "CREATE TABLE sample_values (block_id, point_key, metric, value)",
                      NULL, NULL, NULL),
         SQLITE_OK);
@@ -104,23 +109,23 @@ static void test_functions(void **state)
     sqlite3_close(sql);
 }
 
-/* One row per model and seed, whichever machine trained it; the family most runs share is the main
- * one. */
+/* One row per model and seed, whichever machine trained it, with however many threads; the family
+ * most runs share is the main one. */
 static void test_runs(void **state)
 {
     (void)state;
     sqlite3 *sql = open_memory();
     EngErr err = {0};
-    run_sql(sql, "INSERT INTO points VALUES"
-                 " ('p1', 'c1', 'train', 'imported', "
+    run_sql(sql, "INSERT INTO points (point_key, experiment, kind, axes_json) VALUES"
+                 " ('p1', 'train', 'imported', "
                  "'{\"rho\":1,\"model_seed\":1,\"lr\":-1,\"threads\":1}'),"
-                 " ('p2', 'c1', 'train', 'measured', "
-                 "'{\"rho\":1,\"model_seed\":1,\"lr\":-1,\"threads\":1}'),"
-                 " ('p3', 'c3', 'train', 'measured', "
+                 " ('p2', 'train', 'measured', "
+                 "'{\"rho\":1,\"model_seed\":1,\"lr\":-1,\"threads\":2}'),"
+                 " ('p3', 'train', 'measured', "
                  "'{\"rho\":1,\"model_seed\":2,\"lr\":-1,\"threads\":1}'),"
-                 " ('p4', 'c4', 'train', 'measured', "
+                 " ('p4', 'train', 'measured', "
                  "'{\"rho\":1,\"model_seed\":1,\"lr\":0.5,\"threads\":1}'),"
-                 " ('p5', 'c5', 'hash', 'measured', '{}');"
+                 " ('p5', 'hash', 'measured', '{}');"
                  "INSERT INTO block_points VALUES ('b', 'p1', 'measured', NULL), ('b', 'p2', "
                  "'measured', NULL),"
                  " ('b', 'p3', 'failed', 'loss is nan'), ('b', 'p4', 'measured', NULL), ('b', "
@@ -132,6 +137,37 @@ static void test_runs(void **state)
     near(ask(sql, "SELECT count(*) FROM v_train WHERE main"), 2);
     near(ask(sql, "SELECT count(*) FROM v_train WHERE outcome = 'failed' AND loss IS NULL"), 1);
     near(ask(sql, "SELECT count(DISTINCT arm) FROM v_train"), 2);
+    sqlite3_close(sql);
+}
+
+/* Another text under the same name is another study, and one of its own; without a digest it is
+ * that of most runs. Of one model that changed with the program the newest counts. */
+static void test_texts_and_programs(void **state)
+{
+    (void)state;
+    sqlite3 *sql = open_memory();
+    EngErr err = {0};
+    run_sql(sql,
+            "INSERT INTO points SELECT 'p' || s.value || t.value, 'train', 'measured',"
+            " json_object('budget', 20, 'model_seed', s.value, 'rho', 1, 'rung', 'R0c', 'text',"
+            " 'training', 'threads', 1), nullif(t.value, 'none'), 'v'"
+            " FROM json_each('[1,2,3]') s, json_each('[\"first\",\"second\",\"none\"]') t"
+            " WHERE CASE t.value WHEN 'first' THEN 1 WHEN 'second' THEN s.value < 3 ELSE s.value = "
+            "3 END;"
+            "INSERT INTO points SELECT 'newer', experiment, 'imported', axes_json, stream_digest,"
+            " 'newer' FROM points WHERE point_key = 'p1first';"
+            "INSERT INTO block_points SELECT iif(point_key = 'newer', 'new', 'b'), point_key,"
+            " 'measured', NULL FROM points;"
+            "INSERT INTO sample_values SELECT block_id, point_key, 'loss',"
+            " iif(point_key = 'newer', 5, 4) FROM block_points");
+    if (eng_study_register(sql, "memory", &err)) fail_msg("%s", err.text);
+    near(ask(sql, "SELECT count(*) FROM v_train"), 5);
+    near(ask(sql, "SELECT count(*) FROM v_train WHERE study = 'R0c, 20 tokens per parameter'"), 3);
+    near(ask(sql, "SELECT count(*) FROM v_train WHERE study ="
+                  " 'R0c, 20 tokens per parameter, other text second'"),
+         2);
+    near(ask(sql, "SELECT count(*) FROM v_train WHERE main"), 5);
+    near(ask(sql, "SELECT loss FROM v_train WHERE seed = 1 AND study NOT LIKE '%other%'"), 5);
     sqlite3_close(sql);
 }
 
@@ -184,7 +220,8 @@ static void test_spellings(void **state)
     (void)state;
     sqlite3 *sql = open_memory();
     EngErr err = {0};
-    run_sql(sql, "INSERT INTO points SELECT 'p' || value, 'c' || value, 'train', 'measured',"
+    run_sql(sql, "INSERT INTO points (point_key, experiment, kind, axes_json)"
+                 " SELECT 'p' || value, 'train', 'measured',"
                  " json_object('model_seed', 1, 'bias_step', iif(value = 2, 0.01, -1), 'rho',"
                  " value) FROM json_each('[1,2,3]');"
                  "INSERT INTO block_points SELECT 'b', point_key, 'measured', NULL FROM points;"
@@ -230,9 +267,13 @@ static void test_published(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_functions), cmocka_unit_test(test_runs),
-        cmocka_unit_test(test_printf),    cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_spellings), cmocka_unit_test(test_published),
+        cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_printf),
+        cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_spellings),
+        cmocka_unit_test(test_published),
+        cmocka_unit_test(test_texts_and_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
