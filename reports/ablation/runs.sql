@@ -1,7 +1,7 @@
 -- Every run, failed and collapsed ones too; a model under two spellings of its axes once.
 -- empty: No training run in this database.
-SELECT coalesce((SELECT group_concat(a.axis || '=' || a.value, ' ') FROM axis_values a WHERE a.point_key = t.point_key AND NOT a.is_default AND a.axis NOT IN ('model_seed', 'threads')), '')
-        || coalesce(' text=' || (t.arm ->> '$.data'), '') AS arm,
+SELECT nullif(ltrim(coalesce((SELECT group_concat(a.axis || '=' || a.value, ' ') FROM axis_values a WHERE a.point_key = t.point_key AND NOT a.is_default AND a.axis NOT IN ('model_seed', 'threads')), '')
+        || coalesce(' text=' || (t.arm ->> '$.data'), '')), '') AS arm,
     seed, kind, outcome || iif(collapsed > 0, ', router collapsed', '') || coalesce(': ' || reason, '') AS outcome,
     printf('%.4f', loss) AS "nats per token", printf('%.4f', bits_per_byte) AS "bits per byte",
     printf('%.4f', suppressed_loss) AS "memory silenced", printf('%d', experts) AS E,

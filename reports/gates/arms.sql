@@ -2,8 +2,8 @@
 -- empty: No trained run of this database has gates that were looked at.
 WITH parts AS (
     SELECT t.point_key, t.seed, t.kind, '["' || replace(s.name, ':', '","') || '"]' AS name, s.step, s.value,
-        coalesce((SELECT group_concat(a.axis || '=' || a.value, ' ') FROM axis_values a WHERE a.point_key = t.point_key AND NOT a.is_default AND a.axis NOT IN ('model_seed', 'threads')), '')
-            || coalesce(' text=' || (t.arm ->> '$.data'), '') AS arm
+        nullif(ltrim(coalesce((SELECT group_concat(a.axis || '=' || a.value, ' ') FROM axis_values a WHERE a.point_key = t.point_key AND NOT a.is_default AND a.axis NOT IN ('model_seed', 'threads')), '')
+            || coalesce(' text=' || (t.arm ->> '$.data'), '')), '') AS arm
     FROM v_train t JOIN series s ON s.block_id = t.block_id AND s.point_key = t.point_key
     WHERE s.name GLOB 'gate:*' AND s.step = 100 OR s.name GLOB 'rows_foreign:*' OR s.name GLOB 'rows_collided:*' OR s.name GLOB 'gathered_bytes:*'
 ), named AS (
