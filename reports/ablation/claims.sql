@@ -33,19 +33,27 @@ WITH fig5 AS (SELECT x, y FROM published WHERE figure = 'fig5'
         AND rows = 'hashed' AND backbone = 'moe' AND iso = 'parameters' AND heads = -1 AND hold = 'total_bytes' AND kv_bias = 'off' AS plain,
         CASE rung WHEN 'R1' THEN '5' WHEN 'R2' THEN '7' WHEN 'tiny' THEN '1' ELSE '3' END AS last
     FROM v_train WHERE main AND loss IS NOT NULL AND text = 'training'
+), sized AS ( -- a mean or slope over sizes of tables is of the seeds that have all sizes of their study
+    SELECT t.*, log10(table_parameters) AS x, s.sizes
+    FROM t JOIN (SELECT study, count(DISTINCT memory) AS sizes FROM t WHERE plain AND memory > 0 GROUP BY study) s USING (study)
+    WHERE plain AND memory > 0
+), pairs AS (
+    SELECT a.study, a.seed, a.memory, a.loss - b.loss AS d, (a.collapsed > 0) + (b.collapsed > 0) AS collapsed
+    FROM t a JOIN t b ON json_remove(a.arm, '$.fusion') = json_remove(b.arm, '$.fusion') AND a.seed = b.seed
+    WHERE b.plain AND a.fusion = 'input' AND a.memory > 0
+), over_encoding AS (
+    SELECT p.*, s.sizes FROM pairs p JOIN (SELECT study, count(DISTINCT memory) AS sizes FROM pairs GROUP BY study) s USING (study)
 ), differences AS (
     SELECT c.id, a.study, a.loss - b.loss AS d, (a.collapsed > 0) + (b.collapsed > 0) AS collapsed
     FROM claims c JOIN t a ON CAST(a.arm ->> ('$.' || axis) AS TEXT) = iif(c.a = 'last', a.last, c.a)
     JOIN t b ON CAST(b.arm ->> ('$.' || axis) AS TEXT) = c.b AND b.seed = a.seed AND json_remove(a.arm, '$.' || axis) = json_remove(b.arm, '$.' || axis)
     WHERE (a.plain OR b.plain) AND a.memory = 0 AND b.rho = 0.8
     UNION ALL
-    SELECT 'over-encoding - Engram, same table', a.study, avg(a.loss - b.loss), sum((a.collapsed > 0) + (b.collapsed > 0))
-    FROM t a JOIN t b ON json_remove(a.arm, '$.fusion') = json_remove(b.arm, '$.fusion') AND a.seed = b.seed
-    WHERE b.plain AND a.fusion = 'input' AND a.memory > 0 GROUP BY a.study, a.seed
+    SELECT 'over-encoding - Engram, same table', study, avg(d), sum(collapsed) FROM over_encoding
+    GROUP BY study, seed HAVING count(DISTINCT memory) = max(sizes)
     UNION ALL
     SELECT 'slope per tenfold table', study, (avg(loss * x) - avg(loss) * avg(x)) / nullif(avg(x * x) - avg(x) * avg(x), 0), sum(collapsed > 0)
-    FROM (SELECT t.*, log10(table_parameters) AS x FROM t WHERE plain AND memory > 0)
-    GROUP BY study, seed HAVING count(DISTINCT memory) >= 3
+    FROM sized GROUP BY study, seed HAVING count(DISTINCT memory) = max(sizes) AND max(sizes) >= 3
 ), tests AS (
     SELECT id, study, paired_test(d) AS test, sum(collapsed) AS collapsed FROM differences GROUP BY id, study
 ), judged AS (
