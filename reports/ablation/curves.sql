@@ -2,7 +2,7 @@
 -- empty: no run of this database has a loss curve.
 -- Means over seeds per stretch of training, of the arms over rho; differences to the pure MoE of the same seed.
 WITH runs AS (
-    SELECT *, json_remove(arm, '$.rho') AS rest FROM v_train WHERE main AND memory = 0
+    SELECT *, json_remove(arm, '$.rho') AS rest FROM v_train WHERE main AND memory = 0 AND loss IS NOT NULL
 ), most AS (
     SELECT rest FROM runs GROUP BY rest ORDER BY count(DISTINCT rho) DESC, count(*) DESC LIMIT 1
 ), steps AS (

@@ -55,6 +55,13 @@ static void run(Fixture *f, const char *arm, int seed, double loss)
     fixture_metric(f, "train", "cpu_s", "s", "none", 100 + f->n_points, 0, 0);
     fixture_metric(f, "train", "load_max", "times", "none", 1.1 + 0.01 * seed, 0, 0);
     fixture_metric(f, "train", "collapsed", "", "none", strstr(arm, "rho=0.4") && seed == 2, 0, 0);
+    const char *memory = strstr(arm, "memory=");
+    if (memory) fixture_metric(f, "train", "table_parameters", "", "none", atof(memory + 7), 0, 0);
+    for (int step = 0; step < 2; step++)
+        fixture_sql(f,
+                    "INSERT INTO series VALUES ('%q', '%q', 'train_loss', %d, %g),"
+                    " ('%q', '%q', 'load_max', %d, 1.1)",
+                    f->block, f->key, 100 * step, loss + 1 - step, f->block, f->key, 100 * step);
     for (int layer = 0; layer < 3; layer++)
         fixture_sql(f, "INSERT INTO series VALUES ('%q', '%q', 'lens', %d, %g)", f->block, f->key,
                     layer, 2 - layer + 0.01 * seed);
@@ -229,6 +236,60 @@ static void test_studies_are_kept_apart(void **state)
     eng_free(html);
 }
 
+/* A mean, slope or difference over several places is of the seeds that have all of them: seed 3,
+ * which is off, has not come so far. */
+static void test_seeds_in_part(void **state)
+{
+    (void)state;
+    static const char *const sizes[] = {"131072", "262144", "524288", "1048576"};
+    Fixture f;
+    begin(&f, "part.db");
+    arm(&f, "", 3, 4);
+    for (int i = 0; i < 4; i++) {
+        char engram[64], over[64], step[64];
+        snprintf(engram, sizeof engram, "memory=%s", sizes[i]);
+        snprintf(over, sizeof over, "memory=%s fusion=input", sizes[i]);
+        snprintf(step, sizeof step, "bias_step=0.00%d", i + 1);
+        arm(&f, engram, 2, 3.9 - 0.01 * i);
+        arm(&f, over, 2, 3.925 - 0.01 * i);
+        arm(&f, step, 2, 4 + 0.01 * i);
+        if (i == 3) continue;
+        run(&f, engram, 3, 3.9 - 0.1 * i);
+        run(&f, step, 3, 4.5 - 0.1 * i);
+        if (i < 2) run(&f, over, 3, 4.9 - 0.1 * i);
+    }
+    fixture_close(&f);
+    char *html = ablation_of("part.db");
+    assert_row(html, "falls with the logarithm", "-0.03", ">2<");
+    assert_row(html, "better than over-encoding", "+0.02", ">2<");
+    assert_int_equal(lines_with("router", "mean,bias_step,", ",2,"), 4);
+    assert_int_equal(lines_with("router", "seed,bias_step,", ""), 2 * 4);
+    assert_int_equal(lines_with("router", "mean,", ",-0.01"), 1);
+    eng_free(html);
+}
+
+/* A run that diverged is in the table of runs, and no point of a curve. */
+static void test_diverged(void **state)
+{
+    (void)state;
+    Fixture f;
+    begin(&f, "diverged.db");
+    arm(&f, "rho=0.8", 3, 3.9);
+    arm(&f, "", 2, 4);
+    run(&f, "", 3, 90);
+    fixture_sql(&f, "DELETE FROM sample_values WHERE point_key = '%q' AND metric = 'loss'", f.key);
+    fixture_sql(&f,
+                "UPDATE block_points SET outcome = 'failed', reason = 'loss is 90'"
+                " WHERE point_key = '%q'",
+                f.key);
+    fixture_close(&f);
+    char *html = ablation_of("diverged.db");
+    assert_row(html, "failed: loss is 90");
+    assert_int_equal(lines_with("curves", "rho 0.8", ",3,"), 2);
+    assert_int_equal(lines_with("curves", "rho 1", ",2,"), 2);
+    eng_free(html);
+}
+
 /* One seed has no interval and no p: empty cells, not 0. */
 static void test_one_seed(void **state)
 {
@@ -322,6 +383,8 @@ int main(void)
         cmocka_unit_test(test_words_are_kept_apart),
         cmocka_unit_test(test_copied_tokens_are_apart),
         cmocka_unit_test(test_studies_are_kept_apart),
+        cmocka_unit_test(test_seeds_in_part),
+        cmocka_unit_test(test_diverged),
         cmocka_unit_test(test_one_seed),
         cmocka_unit_test(test_rows_and_bandwidth),
     };
