@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 #define POLL_NS 100000000
 #define BUSY_NS 2000000000
@@ -148,8 +149,9 @@ static EngStatus put_histograms(const Runs *runs, const EngSampleId *id, const c
     return status;
 }
 
-static EngStatus store(Runs *runs, int i, const EngTrainRecord *record, int64_t wall_ns,
-                       EngErr *err)
+/* provenance NULL: it was trained here. */
+static EngStatus store(Runs *runs, int i, const EngTrainRecord *record, const char *provenance,
+                       int64_t wall_ns, EngErr *err)
 {
     EngDb *db = runs->where->db;
     const EngTrainItem *item = &runs->sweep->items[i];
@@ -167,6 +169,9 @@ static EngStatus store(Runs *runs, int i, const EngTrainRecord *record, int64_t 
         eng_db_put_sample(db, &id, 0, false, &timing, &eng_experiment_train, record->metrics, err);
     if (!status) status = put_series(runs, &id, record->series, err);
     if (!status && record->histograms) status = put_histograms(runs, &id, record->histograms, err);
+    if (!status)
+        status = eng_db_point_origin(db, id.point_key, provenance ? "imported" : "measured",
+                                     provenance ? provenance : "engram run", err);
     if (!status)
         status = eng_db_point_done(
             db, id.block_id, id.point_key, measured ? ENG_OUTCOME_MEASURED : ENG_OUTCOME_FAILED,
@@ -215,8 +220,9 @@ static EngStatus take_result(Runs *runs, int i, int64_t wall_ns, EngErr *err)
         arena ? eng_arena_printf(arena, "%s/%s.json", sweep->options.folder, item->key) : NULL;
     EngStatus status = path ? eng_train_result_read(path, arena, &record, err)
                             : ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a result");
-    if (!status) status = eng_train_ledger_append(&sweep->ledger, &record, err);
-    if (!status) status = store(runs, i, &record, wall_ns, err);
+    if (!status && !eng_train_ledger_find(&sweep->ledger, item->key))
+        status = eng_train_ledger_append(&sweep->ledger, &record, err);
+    if (!status) status = store(runs, i, &record, NULL, wall_ns, err);
     if (!status && record.metrics[ENG_TM_COLLAPSED] > 0)
         eng_warn("train",
                  "%s: the router has collapsed (busiest expert %.1f times the mean, %.0f %% "
@@ -224,6 +230,18 @@ static EngStatus take_result(Runs *runs, int i, int64_t wall_ns, EngErr *err)
                  item->who, record.metrics[ENG_TM_LOAD_MAX],
                  100 * record.metrics[ENG_TM_DEAD_SHARE]);
     eng_arena_destroy(arena);
+    return status;
+}
+
+/* A run that the ledger file has, and this folder has not. */
+static EngStatus take_record(Runs *runs, int i, const EngTrainRecord *record, EngErr *err)
+{
+    EngStr provenance = {0};
+    eng_str_printf(&provenance, "%s: trained on %s, build %.12s", runs->sweep->ledger.path,
+                   record->machine, record->build[0] ? record->build : "unknown");
+    EngStatus status = eng_str_status(&provenance, err);
+    if (!status) status = store(runs, i, record, provenance.text, 0, err);
+    eng_str_free(&provenance);
     return status;
 }
 
@@ -257,13 +275,13 @@ static EngStatus fill(Runs *runs, EngErr *err)
         int slot = 0;
         if (runs->over[i] || runs->started[i] || runs_already(runs, i)) continue;
         if (eng_now_ns() < runs->not_before_ns[i]) continue;
-        const EngTrainRecord *record = eng_train_ledger_find(&sweep->ledger, item->key);
-        if (record) {
-            status = store(runs, i, record, 0, err);
+        if (has_result(runs, item)) { /* with histograms, which the ledger has not */
+            status = take_result(runs, i, 0, err);
             continue;
         }
-        if (has_result(runs, item)) {
-            status = take_result(runs, i, 0, err);
+        const EngTrainRecord *record = eng_train_ledger_find(&sweep->ledger, item->key);
+        if (record) {
+            status = take_record(runs, i, record, err);
             continue;
         }
         while (slot < sweep->options.jobs && runs->jobs[slot].pid) slot++;

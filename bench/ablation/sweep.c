@@ -168,20 +168,6 @@ static EngStatus describe_item(EngTrainSweep *sweep, EngPlanPoint *point, EngTra
     return status;
 }
 
-/* Runs that the ledger has come from there. */
-static EngStatus adopt(EngTrainSweep *sweep, EngTrainItem *item, EngErr *err)
-{
-    const EngTrainRecord *record = eng_train_ledger_find(&sweep->ledger, item->key);
-    if (!record) return ENG_OK;
-    item->recorded = true;
-    item->point->kind = "imported";
-    item->point->provenance =
-        eng_arena_printf(sweep->arena, "%s: trained on %s, build %.12s", sweep->ledger.path,
-                         record->machine, record->build[0] ? record->build : "unknown");
-    return item->point->provenance ? ENG_OK
-                                   : ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a sweep");
-}
-
 static int by_seed(const void *a, const void *b)
 {
     const EngTrainItem *x = a, *y = b;
@@ -230,7 +216,7 @@ EngStatus eng_train_planned(void *context, EngSession *session, EngErr *err)
         EngTrainItem *item = &sweep->items[sweep->n_items];
         if (plan->points[i]->skip) continue;
         status = describe_item(sweep, plan->points[i], item, err);
-        if (!status) status = adopt(sweep, item, err);
+        item->recorded = !status && eng_train_ledger_find(&sweep->ledger, item->key);
         item->order = i;
         sweep->n_items += item->recorded || !sweep->options.recorded;
     }

@@ -1,10 +1,10 @@
 /* Sweeps of training runs: the experiment `train`, and the hooks with which eng_run_sweep takes its
  * points, several runs side by side, from text to finished models.
  *
- * Every run is a forked process. A run that the ledger file (ledger.h) has is not trained
- * again: its point is stored as `imported`, with file, machine and build as provenance. The others
- * are trained seed by seed, so that comparisons are paired from the start, and appended to the file
- * as they end.
+ * Every run is a forked process. A run that the folder (run.h) or the ledger file (ledger.h) has is
+ * not trained again. What the file alone has is stored as `imported`, with file, machine and build
+ * as provenance. The others are trained seed by seed, so that comparisons are paired from the start,
+ * and appended to the file as they end.
  */
 #ifndef ENG_ABLATION_SWEEP_H
 #define ENG_ABLATION_SWEEP_H

@@ -171,6 +171,10 @@ EngStatus eng_db_point_done(EngDb *db, const char *block_id, const char *point_k
                             EngOutcome outcome, const char *reason, const char *stop_reason,
                             EngErr *err);
 
+/* Where the result of a point comes from, when that shows only once it is there. */
+EngStatus eng_db_point_origin(EngDb *db, const char *point_key, const char *kind,
+                              const char *provenance, EngErr *err);
+
 /* A worker lifetime: *segment is the next free number of the block. */
 EngStatus eng_db_segment_start(EngDb *db, const char *block_id, uint64_t seed, int *segment,
                                EngErr *err);

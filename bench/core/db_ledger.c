@@ -225,6 +225,15 @@ EngStatus eng_db_point_done(EngDb *db, const char *block_id, const char *point_k
     return expect_change(db, status, "point", point_key, err);
 }
 
+EngStatus eng_db_point_origin(EngDb *db, const char *point_key, const char *kind,
+                              const char *provenance, EngErr *err)
+{
+    EngStatus status =
+        eng_db_exec(db, err, "UPDATE points SET kind = ?, provenance = ? WHERE point_key = ?",
+                    "sss", kind, provenance, point_key);
+    return expect_change(db, status, "point", point_key, err);
+}
+
 EngStatus eng_db_segment_start(EngDb *db, const char *block_id, uint64_t seed, int *segment,
                                EngErr *err)
 {

@@ -58,6 +58,10 @@ losses="SELECT axes_json ->> '\$.rho', axes_json ->> '\$.model_seed', value FROM
     WHERE metric = 'loss' ORDER BY 1, 2"
 [ "$(sql a.db "$losses")" = "$(sql b.db "$losses")" ] || fail "losses differ between measured and imported"
 [ ! -e b.db.train/*.ckpt ] || fail "something was trained"
+# With the folder of the runs they are runs of this machine, with their histograms, whatever the file has.
+expect 0 'all rows: outcome measured, from measured' train "$smoke" --db=again.db --work=a.db.train --runs=runs.csv
+[ "$(sql again.db "SELECT count(DISTINCT point_key) FROM histograms WHERE name = 'gate:100'")" = 4 ] || fail "histograms of runs found in their folder"
+[ "$(sql a.db "$losses")" = "$(sql again.db "$losses")" ] || fail "losses differ between measured and found"
 expect 5 'has none of the 6 runs' train "$smoke" --db=c.db --runs=none.csv --recorded
 expect 0 'imported' train "$smoke" -a model_seed=1:3:+1 --db=c.db --runs=runs.csv --recorded
 # Several sweeps into one database, as docs/replicate.md has it; one of them has no run.
@@ -135,6 +139,10 @@ mkdir -p damaged.db.train
 echo broken >"damaged.db.train/$key.ckpt"
 expect 2 'not a checkpoint of this version' train train "${long[@]}" --db=damaged.db --runs=damaged.csv
 [ "$(grep -c . damaged.csv)" = 2 ] || fail "damaged.csv has not one run"
+# One that another machine has finished meanwhile is its run, though it was begun here.
+expect 0 measured train train "${long[@]}" --db=damaged.db --work=other.train --runs=whole.csv
+[ "$(sql damaged.db "SELECT count(*) FROM points WHERE kind = 'imported' AND provenance LIKE 'whole.csv: trained on %'")" = 1 ] ||
+    fail "a run of another machine: $(sql damaged.db 'SELECT kind, provenance FROM points')"
 said=$(train train "${long[@]}" --db=damaged2.db --work=damaged.db.train --runs=damaged.csv 2>&1 | grep -c 'not a checkpoint')
 [ "$said" = 1 ] || fail "a failure is said $said times"
 
