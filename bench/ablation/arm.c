@@ -189,28 +189,36 @@ static EngStatus allocate(const EngPoint *point, const EngTrainConfig *base, Eng
                                : status;
 }
 
-/* K and orders: the rung's model is sized first, then what `hold` names is kept. */
-static EngStatus columns(const EngPoint *point, const EngTrainConfig *base, EngTrainConfig *config,
-                         EngErr *err)
+/* K, orders and, where `hold` says so, the values of a row. */
+static EngStatus columns(const EngPoint *point, EngTrainConfig *config, EngErr *err)
 {
-    const char *hold = eng_point_word(point, "hold");
-    EngTrainConfig reference = *config;
     int heads = (int)eng_point_int(point, "heads"), min_order, max_order;
+    int dims = config->engram_heads * config->row_dims; /* of an order */
     EngStatus status =
         eng_orders_parse(eng_point_word(point, "orders"), &min_order, &max_order, err);
     if (status) return status;
     config->min_order = min_order;
     config->max_order = max_order;
     if (heads > 0) config->engram_heads = heads;
-    if (!strcmp(hold, "total_bytes")) return allocate(point, base, config, err);
-    if (!strcmp(hold, "embed_dims")) {
-        int dims = reference.engram_heads * reference.row_dims;
-        if (dims % config->engram_heads)
-            return ENG_FAIL(err, ENG_UNSUPPORTED,
-                            "K = %d does not divide the %d dims of an order (hold=embed_dims)",
-                            config->engram_heads, dims);
-        config->row_dims = dims / config->engram_heads;
-    }
+    if (strcmp(eng_point_word(point, "hold"), "embed_dims") != 0) return ENG_OK;
+    if (dims % config->engram_heads)
+        return ENG_FAIL(err, ENG_UNSUPPORTED,
+                        "K = %d does not divide the %d dims of an order (hold=embed_dims)",
+                        config->engram_heads, dims);
+    config->row_dims = dims / config->engram_heads;
+    return ENG_OK;
+}
+
+/* Unless the whole table is held, the rung's model is sized, and its rows and experts are kept. */
+static EngStatus engram_model(const EngPoint *point, const EngTrainConfig *base,
+                              EngTrainConfig *config, EngErr *err)
+{
+    EngStatus status = engram_fields(point, config, err);
+    EngTrainConfig reference = *config;
+    if (!status) status = columns(point, config, err);
+    if (status) return status;
+    if (!strcmp(eng_point_word(point, "hold"), "total_bytes"))
+        return allocate(point, base, config, err);
     status = allocate(point, base, &reference, err);
     config->row_start = reference.row_start;
     config->model.experts = reference.model.experts;
@@ -242,6 +250,7 @@ static EngStatus widen(const EngPoint *point, EngTrainConfig *config, EngErr *er
     EngTrainConfig with = *config;
     EngTrainAccount account;
     EngStatus status = engram_fields(point, &with, err);
+    if (!status) status = columns(point, &with, err);
     if (!status) status = eng_train_account(&with, &account, err);
     if (status) return status;
     double a_column =
@@ -261,10 +270,8 @@ static EngStatus make_arm(const EngPoint *point, const EngTrainConfig *base, Eng
         config->model.shared_extra += (int)lround(config->model.experts / 3.0);
         config->model.experts = config->model.top_k = 0;
     }
-    if (eng_point_real(point, "rho") < 1 || eng_point_int(point, "memory")) {
-        EngStatus status = engram_fields(point, config, err);
-        return status ? status : columns(point, base, config, err);
-    }
+    if (eng_point_real(point, "rho") < 1 || eng_point_int(point, "memory"))
+        return engram_model(point, base, config, err);
     return strcmp(eng_point_word(point, "iso"), "flops") ? ENG_OK : widen(point, config, err);
 }
 

@@ -101,6 +101,28 @@ static void test_other_arms(void **state)
     assert_true(arm.config.gate_off && arm.config.conv_kernel == 4);
 }
 
+/* The pure MoE that is wider by a module is so by the one that is asked for. */
+static void test_iso_flops_counts_the_columns(void **state)
+{
+    static const char *const arms[][4] = {{"heads", "4", "hold", "total_bytes"},
+                                          {"orders", "2-4", "hold", "total_bytes"},
+                                          {"heads", "4", "hold", "embed_dims"},
+                                          {"engram_at", "1+3", "conv", "4"}};
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        const char *const *a = arms[i];
+        EngPoint point = POINT("rung", "R0c", "rho", "0.8", a[0], a[1], a[2], a[3]);
+        EngArm with = arm_of(&point);
+        point = POINT("rung", "R0c", "iso", "flops", a[0], a[1], a[2], a[3]);
+        EngArm arm = arm_of(&point);
+        double a_column = 3.0 * arm.config.model.hidden * arm.config.model.layers;
+        assert_int_equal(arm.config.model.shared_extra,
+                         (int)lround((double)with.account.engram_dense / a_column));
+    }
+    EngPoint odd = POINT("rung", "R0c", "iso", "flops", "heads", "3", "hold", "embed_dims");
+    refused(&odd, ENG_UNSUPPORTED, "K = 3");
+}
+
 static void test_what_cannot_be(void **state)
 {
     (void)state;
@@ -198,6 +220,7 @@ int main(void)
         cmocka_unit_test(test_rho_keeps_the_budget),
         cmocka_unit_test(test_holds),
         cmocka_unit_test(test_other_arms),
+        cmocka_unit_test(test_iso_flops_counts_the_columns),
         cmocka_unit_test(test_what_cannot_be),
         cmocka_unit_test(test_manifest_is_the_model),
         cmocka_unit_test(test_sweeps),
