@@ -8,17 +8,16 @@
 
 /* ---- held-out loss ---- */
 
-/* One piece of at most lane 0's tokens, whole sequences. */
+/* One piece of at most lane 0's tokens, whole sequences; rows: theirs. */
 static EngStatus evaluate_piece(EngTrainer *t, const int32_t *ids, int64_t n, int64_t position,
-                                EngReal *losses, EngErr *err)
+                                int64_t *rows, EngReal *losses, EngErr *err)
 {
     EngLane *lane = &t->lanes[0];
     lane->tokens = lane->total = n;
     lane->ids = ids, lane->target = ids + 1;
-    lane->rows = t->batch_rows;
+    lane->rows = rows;
     lane->position = position, lane->losses = losses;
-    EngStatus status = eng_trainer_hash(t, ids, n, ~(uint64_t)position, t->batch_rows, err);
-    return status ? status : eng_lane_pass(lane, false, err);
+    return eng_lane_pass(lane, false, err);
 }
 
 EngStatus eng_trainer_evaluate(EngTrainer *t, const int32_t *ids, int64_t n,
@@ -27,6 +26,7 @@ EngStatus eng_trainer_evaluate(EngTrainer *t, const int32_t *ids, int64_t n,
 {
     EngLane *lane = &t->lanes[0];
     int64_t length = t->config.seq_len, all = n > 0 ? (n - 1) / length * length : 0;
+    int64_t batch = t->config.batch_tokens, width = t->address.n_layers * t->address.n_columns;
     int64_t ns[ENG_PART_COUNT];
     EngReal *own = lane->scratch.d_scale; /* [T], not used by a forward pass */
     EngStatus status = ENG_OK;
@@ -43,9 +43,13 @@ EngStatus eng_trainer_evaluate(EngTrainer *t, const int32_t *ids, int64_t n,
     lane->suppress = eval && eval->suppress;
     lane->value = eval ? eval->value : NULL, lane->context = eval ? eval->context : NULL;
     int threads = eng_trainer_alone();
-    for (int64_t at = 0; at < all && !status; at += lane->max_tokens) {
-        int64_t piece = all - at < lane->max_tokens ? all - at : lane->max_tokens;
-        status = evaluate_piece(t, ids + at, piece, at, own, err);
+    for (int64_t at = 0, piece; at < all && !status; at += piece) {
+        /* Hashed by the batch, so that what is shuffled does not depend on the lanes. */
+        int64_t into = at % batch, left = all - at < batch - into ? all - at : batch - into;
+        piece = left < lane->max_tokens ? left : lane->max_tokens;
+        if (!into) status = eng_trainer_hash(t, ids + at, left, ~(uint64_t)at, t->batch_rows, err);
+        if (status) break;
+        status = evaluate_piece(t, ids + at, piece, at, t->batch_rows + into * width, own, err);
         sum += lane->loss;
         for (int64_t i = 0; losses && i < piece; i++) losses[at + i + 1] = (float)own[i];
     }

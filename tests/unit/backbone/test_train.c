@@ -182,6 +182,27 @@ static void test_evaluation_changes_nothing(void **state)
     eng_trainer_destroy(b);
 }
 
+/* Rows are shuffled within a batch of held-out tokens, however many lanes train. */
+static void test_lanes_are_judged_alike(void **state)
+{
+    (void)state;
+    EngTrainConfig one = tiny("engram_at=1 rows=shuffled"), three = one;
+    three.model.threads = 3;
+    EngTrainer *a = new_trainer(&one), *b = new_trainer(&three);
+    EngErr err = {0};
+    float want[1000], got[1000];
+    double loss;
+    int64_t n;
+    assert_same_values(a, b);
+    assert_int_equal(eng_trainer_evaluate(a, drawn_ids(), 1000, NULL, want, &loss, &n, &err),
+                     ENG_OK);
+    assert_int_equal(eng_trainer_evaluate(b, drawn_ids(), 1000, NULL, got, &loss, &n, &err),
+                     ENG_OK);
+    for (int i = 1; i <= n; i++) assert_true(fabsf(want[i] - got[i]) < 1e-4f);
+    eng_trainer_destroy(a);
+    eng_trainer_destroy(b);
+}
+
 /* A silenced memory is a memory whose values are all zero, wherever it enters. */
 static void test_silence_is_zero_values(void **state)
 {
@@ -415,6 +436,7 @@ int main(void)
         cmocka_unit_test(test_lanes_agree),
         cmocka_unit_test(test_arms_share_start_and_data),
         cmocka_unit_test(test_evaluation_changes_nothing),
+        cmocka_unit_test(test_lanes_are_judged_alike),
         cmocka_unit_test(test_silence_is_zero_values),
         cmocka_unit_test(test_logits_of_last_streams_give_the_loss),
         cmocka_unit_test(test_bf16_products),
