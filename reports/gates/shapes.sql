@@ -1,5 +1,5 @@
 -- title: Gates and scores by frequency of the n-gram
--- empty: only runs that this database saw trained have histograms; the file of runs keeps their shares alone.
+-- empty: only runs trained here have histograms; the file of runs keeps their shares alone.
 -- Of the arms that differ in the gate's formula alone, those with most formulas, then streams, then runs.
 -- All streams and seeds together; 80 bins: of the gate, and of copysign(log10(1 + 100 |score|), score).
 WITH shapes AS (
