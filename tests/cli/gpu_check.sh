@@ -20,6 +20,9 @@ expect 1 '--out wants a folder' bash "$check" --run --out
 expect 1 'wants --out' bash "$check" --run
 expect 1 'whole number' bash "$check" --run --out "$work/o" --seconds=soon
 expect 7 'no program beside' bash "$check" --run --out "$work/o"
+mkdir "$work/thesis" && : >"$work/thesis/text"
+expect 1 'no pack and not empty' bash "$check" --pack="$work/thesis"
+[ -e "$work/thesis/text" ] || fail 'a folder that is no pack is gone'
 
 # The report, with a program that answers as on a device.
 mkdir -p "$work/pack" && cp "$check" "$work/pack/gpu_check"
@@ -80,6 +83,9 @@ for line in 'gather of 4,096 tokens and more at least 85 % of its roof: 88.5 % o
     'pinned tables 6336 to 6336 MiB; SM at 1980' '132 multiprocessors'; do
     grep -q -- "$line" "$work/report/report.txt" || fail "no '$line' in $(cat "$work/report/report.txt")"
 done
+[ -e "$work/report/gpu.db" ] || fail "no database: $(ls "$work/report")"
+ASKED=$work/again POINTS=$work/points expect 1 'is not empty' bash "$work/pack/gpu_check" --run --out "$work/report"
+[ -e "$work/report/gpu.db" ] && [ ! -e "$work/again" ] || fail 'a second visit wrote over the first'
 grep -q 'gather .*rows=16000000.*table_at=made' "$work/asked" || fail "no true size: $(cat "$work/asked")"
 grep -q -- '--clock-control none' "$work/asked.ncu" || fail 'ncu would set the clocks'
 # What it asks for are experiments, axes and values of the program.
