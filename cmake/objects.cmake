@@ -1,5 +1,5 @@
 # Script (cmake -P): writes OUT, a C file with the digests declared in bench/core/objects.h. Called by the build
-# whenever an object of eng_kernels or eng_experiments changes. KERNELS and EXPERIMENTS are lists of objects.
+# whenever an object of eng_kernels or eng_experiments changes. KERNELS, EXPERIMENTS and DEVICE (nvcc's) are lists of objects.
 cmake_policy(VERSION 3.24)
 set(rows "")
 foreach(group KERNELS EXPERIMENTS)
@@ -25,6 +25,22 @@ foreach(group KERNELS EXPERIMENTS)
     endforeach()
 endforeach()
 file(REMOVE ${OUT}.stripped)
-execute_process(COMMAND git -C ${SOURCE} rev-parse HEAD OUTPUT_VARIABLE commit ERROR_QUIET
-                OUTPUT_STRIP_TRAILING_WHITESPACE)
-file(WRITE ${OUT} "#include \"bench/core/objects.h\"\n#include <stddef.h>\nconst EngObject eng_objects[] = {\n${rows}    {NULL, ENG_OBJECT_KERNEL, NULL},\n};\nconst char *const eng_objects_commit = \"${commit}\";\n")
+# nvcc names temporary files in its objects: what it was given is digested instead, by its list of dependencies.
+string(REPLACE "|" ";" objects "${DEVICE}")
+foreach(object ${objects})
+    execute_process(COMMAND ${NVCC} --version OUTPUT_VARIABLE inputs)
+    file(READ ${object}.d list)
+    string(REGEX MATCHALL "[^ \\\n]+" files "${list}")
+    list(SORT files)
+    foreach(path ${files})
+        string(FIND ${path} ${SOURCE}/ at)
+        if(at EQUAL 0)
+            file(SHA256 ${path} digest)
+            string(APPEND inputs "${digest}\n")
+        endif()
+    endforeach()
+    string(SHA256 digest "${inputs}${NVCC_FLAGS}")
+    get_filename_component(name ${object} NAME)
+    string(APPEND rows "    {\"${name}\", ENG_OBJECT_DEVICE, \"${digest}\"},\n")
+endforeach()
+file(WRITE ${OUT} "#include \"bench/core/objects.h\"\n#include <stddef.h>\nconst EngObject eng_objects[] = {\n${rows}    {NULL, ENG_OBJECT_KERNEL, NULL},\n};\n")

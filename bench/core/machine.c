@@ -248,8 +248,10 @@ EngStatus eng_variant_digest(const EngKernel *kernel, const char *experiment,
     eng_cpu_onednn_version(onednn, sizeof onednn);
     eng_str_printf(&text, "%s\n%s\n%s\n", ENG_COMPILER, ENG_FLAGS, onednn);
     if (plugin) eng_str_printf(&text, "plugin %s\n", plugin);
+    bool device = !kernel || kernel->backend == ENG_CUDA;
     for (const EngObject *o = eng_objects; o->name && !plugin; o++)
-        if (o->part == ENG_OBJECT_KERNEL && (!kernel || serves(o->name, kernel->op)))
+        if ((o->part == ENG_OBJECT_KERNEL || (o->part == ENG_OBJECT_DEVICE && device)) &&
+            (!kernel || serves(o->name, kernel->op)))
             eng_str_printf(&text, "%s %s\n", o->name, o->sha256);
     if (experiment) add_experiment(&text, experiment);
     return take_key(&text, digest, err);

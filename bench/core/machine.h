@@ -26,7 +26,8 @@ typedef struct EngMachine {
 typedef struct EngBuild {
     char build_id[ENG_KEY_HEX];
     const char *version, *compiler, *flags;
-    const char *commit;   /* of the sources the program was built from, "" when not known */
+    const char *commit;   /* of the sources the program was built from, "-dirty" behind it when they
+                             were changed since, "" when not known */
     char *libraries_json; /* owned */
 } EngBuild;
 

@@ -6,6 +6,7 @@
 
 typedef enum EngObjectPart {
     ENG_OBJECT_KERNEL,           /* of kernels/ */
+    ENG_OBJECT_DEVICE,           /* of kernels/cuda/, by nvcc: the digest is of what it was given */
     ENG_OBJECT_EXPERIMENT,       /* of bench/experiments/, defines an experiment */
     ENG_OBJECT_EXPERIMENT_SHARED /* of bench/experiments/, used by several */
 } EngObjectPart;

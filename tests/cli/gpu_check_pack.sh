@@ -8,6 +8,8 @@ work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 fail() { echo "FAIL: $*"; exit 1; }
 GPU_CHECK_JOBS=2 bash "$source/scripts/gpu_check" --pack="$work/pack" --build="$work/build" >"$work/out" 2>&1 ||
     fail "pack: $(cat "$work/out")"
+[ "$(grep -c ENG_OBJECT_DEVICE "$work/build/generated/objects.c")" = "$(ls "$source"/kernels/cuda/*.cu | wc -l)" ] ||
+    fail "digests of code leave CUDA kernels out"
 [ "$(du -sk "$work/pack" | cut -f1)" -le 30720 ] || fail "size: $(du -sk "$work/pack")"
 rm -rf "$work/build"
 env -i PATH="$PATH" HOME="$work" "$work/pack/gpu_check" --run --out "$work/result" >"$work/out" 2>&1
