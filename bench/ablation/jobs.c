@@ -48,7 +48,6 @@ typedef struct Runs {
     bool *over;             /* [n_items] nothing is left to do, or nothing was */
     int *started;           /* [n_items] */
     int64_t *not_before_ns; /* [n_items] another process trains it: when to look again */
-    bool *held;             /* [n_items] points of this block, whenever it stored them */
     int n_over, n_wanted, pair;
     int64_t begun_ns, shown_ns;
 } Runs;
@@ -376,17 +375,19 @@ static EngStatus run_all(Runs *runs, EngErr *err)
     return status;
 }
 
-/* Of all that this block holds: what an interruption came between is compared now, what was
- * compared is found. */
+/* Of all points of the sweep, whichever block stored them: what an interruption came between is
+ * compared now, what was compared is found. */
 static EngStatus liken_all(Runs *runs, EngErr *err)
 {
     EngStatus status = ENG_OK;
     for (int i = 0; i < runs->sweep->n_items && !status; i++) {
         const char *series = NULL;
-        EngSampleId id = {.block_id = runs->block->block_id,
-                          .point_key = runs->sweep->items[i].point->point_key};
-        if (!runs->held[i]) continue;
+        char home[ENG_KEY_HEX];
+        EngSampleId id = {.block_id = home, .point_key = runs->sweep->items[i].point->point_key};
         status = eng_train_likeness(runs->sweep, i, &series, err);
+        if (!status && series)
+            status =
+                eng_db_point_home(runs->where->db, runs->block->block_id, id.point_key, home, err);
         if (!status && series) status = eng_db_begin(runs->where->db, err);
         if (status || !series) continue;
         status = put_series(runs, &id, series, err);
@@ -405,7 +406,6 @@ static void mark_wanted(Runs *runs)
         for (int k = 0; k < runs->block->n_points && runs->over[i]; k++) {
             const EngLedgerPoint *point = &runs->block->points[k];
             if (strcmp(point->plan->point_key, sweep->items[i].point->point_key)) continue;
-            runs->held[i] = true;
             runs->over[i] = point->state == ENG_POINT_DONE;
         }
         runs->n_wanted += !runs->over[i];
@@ -425,12 +425,10 @@ EngStatus eng_train_block(void *context, const EngBlockContext *where, const Eng
     runs.over = eng_arena_alloc(sweep->arena, (n + 1) * sizeof *runs.over);
     runs.started = eng_arena_alloc(sweep->arena, (n + 1) * sizeof *runs.started);
     runs.not_before_ns = eng_arena_alloc(sweep->arena, (n + 1) * sizeof *runs.not_before_ns);
-    runs.held = eng_arena_alloc(sweep->arena, (n + 1) * sizeof *runs.held);
     runs.shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    EngStatus status =
-        runs.over && runs.started && runs.not_before_ns && runs.held && runs.shared != MAP_FAILED
-            ? ENG_OK
-            : ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for training runs");
+    EngStatus status = runs.over && runs.started && runs.not_before_ns && runs.shared != MAP_FAILED
+                           ? ENG_OK
+                           : ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for training runs");
     if (status) return status;
     mark_wanted(&runs);
     status = eng_make_dirs(sweep->options.folder, err);

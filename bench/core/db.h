@@ -175,6 +175,11 @@ EngStatus eng_db_point_done(EngDb *db, const char *block_id, const char *point_k
 EngStatus eng_db_point_origin(EngDb *db, const char *point_key, const char *kind,
                               const char *provenance, EngErr *err);
 
+/* The block that holds a point for the run of block_id: its own, or one of an earlier run that had
+ * measured it. ENG_NOT_FOUND: none. */
+EngStatus eng_db_point_home(EngDb *db, const char *block_id, const char *point_key,
+                            char home[ENG_KEY_HEX], EngErr *err);
+
 /* A worker lifetime: *segment is the next free number of the block. */
 EngStatus eng_db_segment_start(EngDb *db, const char *block_id, uint64_t seed, int *segment,
                                EngErr *err);
