@@ -76,21 +76,23 @@ static int place_of(const EngKernel *kernel)
 
 EngStatus eng_kernels_add(const EngKernel *const *kernels, bool replace, EngErr *err)
 {
+    int added[ENG_OP_COUNT] = {0};
     for (const EngKernel *const *k = kernels; *k; k++) {
         if ((unsigned)(*k)->op >= ENG_OP_COUNT)
             return ENG_FAIL(err, ENG_BAD_DATA, "kernel %s is of an unknown operation (%d)",
                             (*k)->name, (int)(*k)->op);
-        if (place_of(*k) >= 0 && !replace)
+        bool known = place_of(*k) >= 0;
+        if (known && !replace)
             return ENG_FAIL(err, ENG_USAGE, "%s has a kernel %s already: give yours another name",
                             g_ops[(*k)->op], (*k)->name);
-        if (g_counts[(*k)->op] == MAX_PER_OP)
+        if (!known && g_counts[(*k)->op] + ++added[(*k)->op] > MAX_PER_OP)
             return ENG_FAIL(err, ENG_USAGE, "%s has no room for kernel %s: %d are the most",
                             g_ops[(*k)->op], (*k)->name, MAX_PER_OP);
     }
     for (const EngKernel *const *k = kernels; *k; k++) {
         int place = place_of(*k);
-        if (place < 0 && g_counts[(*k)->op] < MAX_PER_OP) place = g_counts[(*k)->op]++;
-        if (place >= 0) g_by_op[(*k)->op][place] = *k;
+        if (place < 0) place = g_counts[(*k)->op]++;
+        g_by_op[(*k)->op][place] = *k;
     }
     return ENG_OK;
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "bench/core/sweep.h"
 
 #define MAX_PLUGINS 16
 #define MAX_KERNELS 512 /* of one object: more is no array of kernels */
@@ -94,6 +95,12 @@ EngStatus eng_plugin_digest(const char *path, char key[ENG_KEY_HEX], EngErr *err
 /* ---- loading -----------------------------------------------------------------------------------
  */
 
+static bool name_valid(const char *name)
+{
+    return name && eng_word_valid(name) && strlen(name) < ENG_VARIANT_BYTES && !strchr(name, '@') &&
+           !eng_variant_is_group(name);
+}
+
 static EngStatus check_kernels(const char *path, const EngPlugin *plugin, EngErr *err)
 {
     int n = 0;
@@ -102,12 +109,19 @@ static EngStatus check_kernels(const char *path, const EngPlugin *plugin, EngErr
     for (; plugin->kernels[n]; n++) {
         const EngKernel *k = plugin->kernels[n];
         bool whole = n < MAX_KERNELS && (unsigned)k->op < ENG_OP_COUNT &&
-                     (unsigned)k->backend < ENG_BACKEND_COUNT && k->name && k->name[0] && k->run &&
-                     strlen(k->name) < ENG_VARIANT_BYTES && !strpbrk(k->name, "@ ,\t\n");
+                     (unsigned)k->backend < ENG_BACKEND_COUNT && k->supports && k->cost && k->run;
         if (!whole)
-            return ENG_FAIL(err, ENG_BAD_DATA,
-                            "%s: kernel %d lacks a valid operation, backend, name or run()", path,
-                            n);
+            return ENG_FAIL(
+                err, ENG_BAD_DATA,
+                "%s: kernel %d lacks a valid operation or backend, supports(), cost() or run()",
+                path, n);
+        if (!name_valid(k->name))
+            return ENG_FAIL(err, ENG_BAD_DATA, "%s: kernel %d has no name that a sweep can say",
+                            path, n);
+        for (int i = 0; i < n; i++)
+            if (plugin->kernels[i]->op == k->op && !strcmp(plugin->kernels[i]->name, k->name))
+                return ENG_FAIL(err, ENG_BAD_DATA, "%s: two kernels of %s are called %s", path,
+                                eng_op_name(k->op), k->name);
     }
     if (!n) return ENG_FAIL(err, ENG_BAD_DATA, "%s: a plugin without kernels", path);
     return ENG_OK;

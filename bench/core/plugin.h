@@ -26,8 +26,8 @@ bool eng_plugin_can_build(const char *folder); /* it is a build folder */
  * information, comments and build ids change nothing. ENG_BAD_DATA: no 64-bit ELF file. */
 EngStatus eng_plugin_digest(const char *path, char digest[ENG_KEY_HEX], EngErr *err);
 
-/* Loads into this process, for good. ENG_BAD_DATA: it cannot be loaded, exports no eng_plugin, or
- * was made for another version. */
+/* Loads into this process, for good. ENG_BAD_DATA: it cannot be loaded, exports no eng_plugin, was
+ * made for another version, or has a kernel that lacks what plugin.h of include/ asks for. */
 EngStatus eng_plugin_open(const char *path, const EngPlugin **plugin, EngErr *err);
 
 /* Joins a plugin's kernels to the registry, to be measured under their names; their digest enters

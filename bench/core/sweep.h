@@ -105,6 +105,9 @@ EngStatus eng_sweep_text(const EngSweep *sweep, EngStr *out, EngErr *err);
 EngStatus eng_axis_value(const EngCatalog *catalog, const EngExperiment *experiment, int axis,
                          const char *text, EngArena *arena, EngValue *value, EngErr *err);
 
+/* Whether a sweep can name it: characters that print, without those of the grammar; not empty. */
+bool eng_word_valid(const char *text);
+
 /* Values of the variant axis that stand for several kernels, roofs never among them: `all` for
  * those whose backend is here, and the name of a backend for its own (without a device they are
  * skipped for that reason). */

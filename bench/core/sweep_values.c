@@ -29,13 +29,19 @@ static EngStatus unknown_word(const EngAxisDef *def, const char *text, const cha
     return ENG_FAIL(err, ENG_USAGE, "%s '%s' is not one of %s%s", def->name, text, list, hint);
 }
 
+bool eng_word_valid(const char *text)
+{
+    const char *p = text;
+    while (isgraph((unsigned char)*p) && !strchr("\"',;()=\\", *p)) p++;
+    return *text && !*p;
+}
+
 static EngStatus check_word(const EngAxisDef *def, const char *text, EngErr *err)
 {
     if (!*text) return ENG_FAIL(err, ENG_USAGE, "%s has an empty value", def->name);
-    for (const char *p = text; *p; p++)
-        if (!isgraph((unsigned char)*p) || strchr("\"',;()=\\", *p))
-            return ENG_FAIL(err, ENG_USAGE, "%s '%s' has a character that no word may have",
-                            def->name, text);
+    if (!eng_word_valid(text))
+        return ENG_FAIL(err, ENG_USAGE, "%s '%s' has a character that no word may have", def->name,
+                        text);
     if (!def->words) return ENG_OK;
     size_t n = 0;
     for (; def->words[n]; n++)

@@ -457,9 +457,10 @@ const EngKernel *const *eng_kernels(EngOp op, int *n);
 /* NULL when there is none of that name; settings ("@name=value") are passed over. */
 const EngKernel *eng_kernel_find(EngOp op, const char *name);
 
-/* Adds kernels (an array that ends with NULL, kept by reference) behind the built-in ones; replace:
- * one of the same operation and name takes the place of that, else it is an error and nothing is
- * added. Before anything is planned, and by one thread. ENG_USAGE, ENG_BAD_DATA. */
+/* Adds kernels (an array that ends with NULL, kept by reference, no two of one operation and name)
+ * behind the built-in ones; replace: one of the same operation and name takes the place of that,
+ * else it is an error. After an error nothing is added. Before anything is planned, and by one
+ * thread. ENG_USAGE, ENG_BAD_DATA. */
 EngStatus eng_kernels_add(const EngKernel *const *kernels, bool replace, EngErr *err);
 
 /* Whether `variant`, settings passed over, names this kernel. */

@@ -27,7 +27,10 @@ typedef struct EngPlugin {
     uint32_t abi;                                     /* stays the first field in every version */
     uint32_t kernel_bytes, problem_bytes, args_bytes; /* sizeof of the structs compiled against */
     const char *name;                                 /* one word or file name, for messages */
-    const EngKernel *const *kernels;                  /* ends with NULL */
+    /* Ends with NULL. Each has supports(), cost(), run() and a name that no other of its operation
+     * has, fit for a sweep: printing characters without " ' , ; ( ) = \ @, and not cpu, cuda, all.
+     */
+    const EngKernel *const *kernels;
 } EngPlugin;
 
 /* What a plugin's result starts with: `EngPlugin p = {ENG_PLUGIN_VERSION, "mine", kernels};` */

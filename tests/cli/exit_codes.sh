@@ -15,7 +15,16 @@ failures=0
 "$engram" run collide -a preset=tiny -a corpus=uniform -a tokens=64 --db=good.db >out.txt 2>err.txt || { cat err.txt; exit 1; }
 sqlite3 foreign.db 'CREATE TABLE t(x)'
 cp good.db newer.db && sqlite3 newer.db 'PRAGMA user_version = 99'
-gcc -shared -fPIC -I"$source/include" -o old.so "$source/docs/examples/gather_plugin.c" || exit 1
+plugin() { # plugin NAME EDIT: the example plugin, changed
+    sed "$2" "$source/docs/examples/gather_plugin.c" >"$1.c"
+    gcc -shared -fPIC -I"$source/include" -o "$1.so" "$1.c" || exit 1
+}
+plugin old ''
+plugin no_cost '/\.cost = /d'
+plugin no_supports '/\.supports = /d'
+plugin quote 's/\.name = "mine"/.name = "a\\"b"/'
+plugin group 's/\.name = "mine"/.name = "all"/'
+plugin twice 's/{&g_mine, /&\&g_mine, /'
 for name in text.db text.so text.json text.npy; do echo 'a few words of text' >$name; done
 : >empty.raw
 
@@ -33,6 +42,12 @@ done <<'TABLE'
 6|none.so: no such file|run gather --plugin=none.so
 6|text.so: no shared object|run gather --plugin=text.so
 6|folder: neither|run gather --plugin=folder
+6|no_cost.so: kernel 0 lacks|run gather --plugin=no_cost.so
+6|no_supports.so: kernel 0 lacks|run gather --plugin=no_supports.so
+6|quote.so: kernel 0 has no name that a sweep can say|run gather --plugin=quote.so
+6|group.so: kernel 0 has no name that a sweep can say|run gather --plugin=group.so
+6|twice.so: two kernels of gather are called mine|run gather --plugin=twice.so
+6|twice.so: two kernels of gather are called mine|ab old.so twice.so gather
 6|none.so: no such file|ab none.so old.so
 6|none.so: no such file|ab old.so none.so
 6|text.so: no shared object|ab old.so text.so

@@ -57,12 +57,43 @@ static void test_names(void **state)
     assert_null(eng_backend_name(ENG_BACKEND_COUNT));
 }
 
+/* An array that does not fit whole adds nothing; one that is there already neither. */
+static void test_add(void **state)
+{
+    enum { MANY = 200 };
+    static char names[MANY][16];
+    static EngKernel kernels[MANY];
+    const EngKernel *array[MANY + 1] = {NULL};
+    int before, after;
+    EngErr err = {0};
+    (void)state;
+    eng_kernels(ENG_OP_SGD, &before);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(names[i], sizeof names[i], "mine_%d", i);
+        kernels[i] = (EngKernel){.op = ENG_OP_SGD, .name = names[i]};
+        array[i] = &kernels[i];
+    }
+    assert_int_equal(eng_kernels_add(array, false, &err), ENG_USAGE);
+    assert_non_null(strstr(err.text, "sgd has no room for kernel mine_"));
+    eng_kernels(ENG_OP_SGD, &after);
+    assert_int_equal(after, before);
+    array[1] = NULL;
+    assert_int_equal(eng_kernels_add(array, false, &err), ENG_OK);
+    assert_ptr_equal(eng_kernel_find(ENG_OP_SGD, "mine_0"), &kernels[0]);
+    assert_int_equal(eng_kernels_add(array, false, &err), ENG_USAGE);
+    kernels[1].name = names[0];
+    array[0] = &kernels[1];
+    assert_int_equal(eng_kernels_add(array, true, &err), ENG_OK);
+    assert_ptr_equal(eng_kernel_find(ENG_OP_SGD, "mine_0"), array[0]);
+    eng_kernels(ENG_OP_SGD, &after);
+    assert_int_equal(after, before + 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_variants),
-        cmocka_unit_test(test_roofs),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_variants), cmocka_unit_test(test_roofs), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_add), /* the last: it changes the registry */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
