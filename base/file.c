@@ -199,11 +199,16 @@ EngStatus eng_writer_printf(EngWriter *writer, EngErr *err, const char *fmt, ...
     return ok ? ENG_OK : write_failed(writer, err);
 }
 
+EngStatus eng_writer_flush(EngWriter *writer, EngErr *err)
+{
+    bool failed = fflush(writer->file) || fsync(fileno(writer->file));
+    return failed ? write_failed(writer, err) : ENG_OK;
+}
+
 EngStatus eng_writer_commit(EngWriter *writer, EngErr *err)
 {
-    EngStatus status = ENG_OK;
     /* Data must be on disk before the name points to it, else a crash could leave an empty file. */
-    if (fflush(writer->file) || fsync(fileno(writer->file))) status = write_failed(writer, err);
+    EngStatus status = eng_writer_flush(writer, err);
     if (fclose(writer->file) && !status) status = write_failed(writer, err);
     writer->file = NULL;
     eng_kill_point("rename");

@@ -39,6 +39,8 @@ EngStatus eng_writer_open(EngWriter *writer, const char *path, EngErr *err);
 EngStatus eng_writer_put(EngWriter *writer, const void *bytes, size_t n, EngErr *err);
 EngStatus eng_writer_printf(EngWriter *writer, EngErr *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* Puts on disk what was given so far: then only the renaming can fail in commit. */
+EngStatus eng_writer_flush(EngWriter *writer, EngErr *err);
 EngStatus eng_writer_commit(EngWriter *writer, EngErr *err);
 void eng_writer_close(EngWriter *writer);
 

@@ -349,36 +349,56 @@ static json_t *header_of(const EngStreamImport *import, const Log *log, const ch
                      "document_starts", starts);
 }
 
-/* Ids first, header last: a reader never sees a header whose ids are not there yet. (An older
- * header then disagrees with the new ids for a moment, which its digest tells.) */
+/* The header as text, free with free(). ENG_BAD_DATA: one that no one could read again. */
+static EngStatus header_text(const EngStreamImport *import, const Log *log, const char *name,
+                             char **text, EngErr *err)
+{
+    char digest[ENG_DIGEST_HEX];
+    EngStatus status = eng_digest(log->ids, log->n_ids * sizeof *log->ids, digest, err);
+    if (status) return status;
+    json_t *header = header_of(import, log, name, digest);
+    *text = header ? json_dumps(header, 0) : NULL;
+    json_decref(header);
+    if (!*text) return ENG_FAIL(err, ENG_BAD_DATA, "%s: the file name is not UTF-8", import->file);
+    if (strlen(*text) <= ENG_FILE_READ_MAX) return ENG_OK;
+    return ENG_FAIL(err, ENG_BAD_DATA,
+                    "%s: the starts of %zu documents take %zu bytes as text, at most %zu",
+                    import->file, log->n_starts, strlen(*text), ENG_FILE_READ_MAX);
+}
+
+/* Leaves the bytes beside `path`, which keeps what it has until the writer is committed. */
+static EngStatus stage(EngWriter *writer, const char *path, const void *bytes, size_t n,
+                       EngErr *err)
+{
+    EngStatus status = eng_writer_open(writer, path, err);
+    if (!status) status = eng_writer_put(writer, bytes, n, err);
+    return status ? status : eng_writer_flush(writer, err);
+}
+
+/* Both files are whole before either gets its name. Ids first, header last: a reader never sees a
+ * header whose ids are not there yet. (An older header then disagrees with the new ids for a
+ * moment, which its digest tells.) */
 static EngStatus write_stream(const EngStreamImport *import, const Log *log, const char *name,
                               EngStream *stream, EngErr *err)
 {
-    EngStr path = {0};
+    EngStr ids_path = {0}, path = {0};
+    EngWriter ids = {0}, header = {0};
     char *text = NULL;
-    json_t *header = NULL;
-    char digest[ENG_DIGEST_HEX];
-    size_t bytes = log->n_ids * sizeof *log->ids;
-    EngStatus status = eng_digest(log->ids, bytes, digest, err);
+    EngStatus status = header_text(import, log, name, &text, err);
     if (!status) status = eng_make_dirs(import->data_dir, err);
-    if (status) goto out;
-    eng_str_printf(&path, "%s/%s.ids", import->data_dir, name);
-    if ((status = eng_str_status(&path, err))) goto out;
-    if ((status = eng_file_write(path.text, log->ids, bytes, err))) goto out;
-    header = header_of(import, log, name, digest);
-    text = header ? json_dumps(header, 0) : NULL;
-    if (!text) {
-        status = ENG_FAIL(err, ENG_BAD_DATA, "%s: the file name is not UTF-8", import->file);
-        goto out;
-    }
-    path.n = 0;
+    eng_str_printf(&ids_path, "%s/%s.ids", import->data_dir, name);
     eng_str_printf(&path, "%s/%s.json", import->data_dir, name);
-    if ((status = eng_str_status(&path, err))) goto out;
-    if ((status = eng_file_write(path.text, text, strlen(text), err))) goto out;
-    status = eng_stream_open(path.text, stream, err);
-out:
-    json_decref(header);
+    if (!status) status = eng_str_status(&ids_path, err);
+    if (!status) status = eng_str_status(&path, err);
+    if (!status) status = stage(&ids, ids_path.text, log->ids, log->n_ids * sizeof *log->ids, err);
+    if (!status) status = stage(&header, path.text, text, strlen(text), err);
+    if (!status) status = eng_writer_commit(&ids, err);
+    if (!status) status = eng_writer_commit(&header, err);
+    if (!status) status = eng_stream_open(path.text, stream, err);
+    eng_writer_close(&ids);
+    eng_writer_close(&header);
     free(text);
+    eng_str_free(&ids_path);
     eng_str_free(&path);
     return status;
 }

@@ -28,7 +28,8 @@ typedef struct EngStreamImport {
 /* Writes data_dir/NAME.ids and NAME.json (kind "imported"), replacing an earlier import of that
  * name, and opens the result into *stream, which the caller closes. ENG_USAGE: a bad or reserved
  * name, an unknown format; ENG_BAD_DATA: the file is malformed or holds an id out of range, named
- * with its position (index, or line and element). Nothing is written on an error in the input. */
+ * with its position (index, or line and element). An error in the input or a full disk leaves an
+ * earlier import as it was. */
 EngStatus eng_stream_import(const EngStreamImport *import, EngStream *stream, EngErr *err);
 
 /* Reads and checks a log as import does, and writes nothing: the stream lies in memory, with kind

@@ -32,6 +32,22 @@ expect 0 '^chat +imported +5 +2 +129280 ' list
 digest=$(printf '\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0\5\0\0\0' | sha256sum | cut -d' ' -f1)
 expect 0 "^sha256 +$digest\$" info chat
 
+# An import that fails leaves the stream of that name as it was: a name that JSON cannot hold, and disks that are full
+# before the ids, before the header, and only when what was buffered of the header is written.
+for i in {1..200}; do echo "[$i]"; done >"$work/many.jsonl"
+cp "$work/many.jsonl" "$work/"$'caf\xe9.jsonl'
+expect 6 'not UTF-8' import "$work/"$'caf\xe9.jsonl' --name=chat
+for budget in 0 900; do
+    ENG_FAIL_WRITE=$budget expect 7 'chat\.(ids|json): cannot write: No space' import "$work/many.jsonl" --name=chat
+done
+(
+    ulimit -f 1
+    expect 7 'chat\.json: cannot write: File too large' import "$work/many.jsonl" --name=chat
+    exit $failures
+) || failures=1
+expect 0 "^sha256 +$digest\$" info chat
+[ "$(ls "$work/data")" = $'chat.ids\nchat.json' ] || fail "left over: $(ls "$work/data")"
+
 printf '\1\0\0\0\2\0\0\0' >"$work/raw.log"
 expect 1 'raw\.log: .*--format' import "$work/raw.log"
 expect 0 '^corpus +mine$' import "$work/raw.log" --format=raw --name=mine --vocab=3
