@@ -91,6 +91,9 @@ static EngStatus parse_numbers(const char *what, const char *text, size_t n, int
                                EngStatus bad, Numbers *numbers, EngErr *err)
 {
     EngStatus status = ENG_OK;
+    const char *zero = n ? memchr(text, 0, n) : NULL;
+    if (zero)
+        return ENG_FAIL(err, bad, "%s: not a text file (zero byte at %zd)", what, zero - text);
     for (size_t i = 0; i < n && !status;) {
         char word[32];
         size_t length = 0;
@@ -131,7 +134,9 @@ static EngStatus read_tokens(const char *text, Numbers *numbers, EngErr *err)
     } else if (!strcmp(text, "-")) {
         char chunk[4096];
         while ((n = fread(chunk, 1, sizeof chunk, stdin)) > 0) eng_str_add_n(&input, chunk, n);
-        status = eng_str_status(&input, err);
+        status = ferror(stdin)
+                     ? ENG_FAIL(err, ENG_IO, "standard input: cannot read: %s", strerror(errno))
+                     : eng_str_status(&input, err);
         if (!status)
             status = parse_numbers("standard input", input.text, input.n, UINT32_MAX, ENG_BAD_DATA,
                                    numbers, err);

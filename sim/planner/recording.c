@@ -233,7 +233,11 @@ EngStatus eng_recording_open(const char *path, EngRecording *recording, EngErr *
     *recording = (EngRecording){0};
     EngStatus status = eng_file_read(path, &text, &n, err);
     if (status) return status;
-    status = eng_recording_parse(path, text, recording, err);
+    if (strlen(text) == n)
+        status = eng_recording_parse(path, text, recording, err);
+    else
+        status = ENG_FAIL(err, ENG_BAD_DATA, "%s: not a text file (zero byte at %zu)", path,
+                          strlen(text));
     eng_free(text);
     return status;
 }

@@ -51,6 +51,9 @@ want=$("$engram" rows --preset=tiny --compressed --tokens=0,1,2,50,96)
 [ "$(wc -l <<<"$want")" = 41 ] || fail "rows: not one line a cell"
 [ "$("$engram" rows --preset=tiny --compressed --tokens="@$work/ids")" = "$want" ] || fail "rows: @FILE differs"
 [ "$("$engram" rows --preset=tiny --compressed --tokens=- <"$work/ids")" = "$want" ] || fail "rows: - differs"
+printf '5,\0\0,7' >"$work/zeros"
+rows 6 'zeros: not a text file \(zero byte at 2\)' --tokens="@$work/zeros"
+rows 7 'standard input: cannot read: Is a directory' --tokens=- <"$work"
 if command -v python3 >/dev/null; then
     "$engram" rows --compressed --tokens=0,3 --format=json >"$work/rows.json"
     python3 - "$work/rows.json" <<'PY' || fail "rows: JSON and digest disagree"

@@ -9,10 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include <math.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "sim/machine/machine.h"
 #include "sim/planner/calibration.h"
@@ -393,6 +395,14 @@ static void test_text(void **state)
         eng_str_free(&text);
     }
     assert_int_equal(eng_recording_open("/nowhere.csv", &r, &err), ENG_NOT_FOUND);
+    /* What stands behind a zero byte is not passed over. */
+    static const char zero[] = HEAD DEPTH "1,,,1\n\0tier";
+    char path[] = "/tmp/eng_recording_XXXXXX";
+    close(mkstemp(path));
+    assert_int_equal(eng_file_write(path, zero, sizeof zero, &err), ENG_OK);
+    assert_int_equal(eng_recording_open(path, &r, &err), ENG_BAD_DATA);
+    assert_non_null(strstr(err.text, "zero byte at"));
+    unlink(path);
 }
 
 static void test_no_memory(void **state)
