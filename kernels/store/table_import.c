@@ -23,6 +23,7 @@ typedef struct Piece {
 
 typedef struct Matrix {
     char *name;        /* as asked for; owned */
+    const char *full;  /* as the files call it: one name, or it would be two tensors */
     const char *dtype; /* NULL: not found */
     int64_t rows, columns;
     Piece *pieces; /* [n_files], owned */
@@ -45,29 +46,46 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && !strcmp(text + n - m, end);
 }
 
+/* Opens a file, unless it is open already, however its path is spelled. */
 static EngStatus open_one(Import *import, const char *path, EngErr *err)
 {
-    for (int i = 0; i < import->n_files; i++)
-        if (!strcmp(import->files[i].path, path)) return ENG_OK;
+    struct stat st, held;
+    bool there = !stat(path, &st);
+    for (int i = 0; i < import->n_files && there; i++)
+        if (!fstat(import->files[i].fd, &held) && held.st_dev == st.st_dev &&
+            held.st_ino == st.st_ino)
+            return ENG_OK;
     EngStatus status = eng_safetensors_open(path, &import->files[import->n_files], err);
     if (!status) import->n_files++;
     return status;
 }
 
-/* The name of the map's entry that is `name` or ends with "." and it. */
-static const char *find_in_map(const json_t *map, const char *name)
+static EngStatus two_tensors(const char *path, const char *one, const char *other, EngErr *err)
 {
-    const char *key, *found = NULL;
+    return ENG_FAIL(err, ENG_BAD_DATA,
+                    "%s: tensors '%.200s' and '%.200s' are two: say the whole name of one", path,
+                    one, other);
+}
+
+/* The file that the map gives for `name`, or else for the only entry that ends with "." and it;
+ * NULL: none. */
+static EngStatus find_in_map(const char *path, const json_t *map, const char *name,
+                             const char **file, EngErr *err)
+{
+    const char *key, *match = NULL, *second = NULL;
     json_t *value;
     size_t n = strlen(name);
+    *file = json_string_value(json_object_get(map, name));
+    if (*file) return ENG_OK;
     json_object_foreach((json_t *)map, key, value)
     {
         size_t length = strlen(key);
-        if (!strcmp(key, name)) return json_string_value(value);
-        if (length > n && key[length - n - 1] == '.' && ends_with(key, name))
-            found = json_string_value(value);
+        if (length <= n || key[length - n - 1] != '.' || !ends_with(key, name)) continue;
+        second = match;
+        match = key;
+        *file = json_string_value(value);
     }
-    return found;
+    return second ? two_tensors(path, second, match, err) : ENG_OK;
 }
 
 /* Opens the files that an index names for the two tensors. They lie beside it. */
@@ -86,9 +104,10 @@ static EngStatus open_indexed(Import *import, const char *path, EngErr *err)
         status = ENG_FAIL(err, ENG_BAD_DATA, "%s: no index: it has no object weight_map", path);
     for (int i = 0; i < 2 && !status; i++) {
         const char *name = i ? import->scale.name : import->weight.name;
-        const char *file = status ? NULL : find_in_map(map, name);
+        const char *file = NULL;
         EngStr full = {0};
-        if (!file) continue; /* told later when the tensor is needed */
+        status = find_in_map(path, map, name, &file, err);
+        if (!file || status) continue; /* none: told later when the tensor is needed */
         if (strchr(file, '/')) {
             status = ENG_FAIL(err, ENG_BAD_DATA, "%s: '%s': not a file beside it", path, file);
             break;
@@ -109,6 +128,8 @@ static EngStatus add_piece(Matrix *matrix, const EngSafetensors *file, const Eng
     if (tensor->n_dims != 2 || !tensor->shape[0] || !tensor->shape[1])
         return ENG_FAIL(err, ENG_BAD_DATA, "%s: tensor '%.200s': not [rows, columns]", file->path,
                         tensor->name);
+    if (matrix->dtype && strcmp(matrix->full, tensor->name))
+        return two_tensors(file->path, matrix->full, tensor->name, err);
     if (matrix->dtype &&
         (strcmp(matrix->dtype, tensor->dtype) || matrix->columns != tensor->shape[1]))
         return ENG_FAIL(err, ENG_BAD_DATA,
@@ -116,6 +137,7 @@ static EngStatus add_piece(Matrix *matrix, const EngSafetensors *file, const Eng
                         " in the file before",
                         file->path, tensor->name, tensor->dtype, tensor->shape[1], matrix->dtype,
                         matrix->columns);
+    matrix->full = tensor->name;
     matrix->dtype = tensor->dtype;
     matrix->columns = tensor->shape[1];
     matrix->rows += tensor->shape[0]; /* bounded by the sizes of files */

@@ -139,6 +139,21 @@ static void test_shards(void **state)
     eng_table_file_close(&file);
 }
 
+/* A file counts once, however its path is spelled. */
+static void test_spellings(void **state)
+{
+    char link[128];
+    const char *const from[] = {DATA "whole.safetensors", DATA "./whole.safetensors", link};
+    EngTableFile file;
+    EngTableImport wanted = ask(from, 3, 1, -1);
+    (void)state;
+    snprintf(link, sizeof link, "%s/link.safetensors", g_dir);
+    assert_int_equal(symlink(DATA "whole.safetensors", link), 0);
+    import(&wanted, &file);
+    check_rows(&file, 77);
+    eng_table_file_close(&file);
+}
+
 static void test_bf16(void **state)
 {
     static const char *const from[] = {DATA "bf16.safetensors"};
@@ -189,7 +204,9 @@ static void test_refusals(void **state)
 {
     static const char *const whole[] = {DATA "whole.safetensors"},
                              *const none[] = {"/none.safetensors"},
-                             *const mixed[] = {DATA "whole.safetensors", DATA "bf16.safetensors"};
+                             *const mixed[] = {DATA "whole.safetensors", DATA "bf16.safetensors"},
+                             *const two[] = {DATA "model0-mp4.safetensors",
+                                             DATA "model-00047-of-00048.safetensors"};
     static const struct {
         const char *w_type, *w_shape, *s_type, *s_shape;
         int w, s;
@@ -220,6 +237,10 @@ static void test_refusals(void **state)
     wanted = ask(mixed, 2, 1, -1);
     wanted.weight = "q_weight";
     expect(&wanted, ENG_BAD_DATA, "and the other files: no tensor 'q_weight'"); /* two of them */
+    wanted = ask(two, 2, 1, -1);
+    expect(&wanted, ENG_BAD_DATA,
+           "00048.safetensors: tensors 'layers.1.engram.embed.weight' and "
+           "'model.layers.1.engram.embed.weight' are two");
     snprintf(path, sizeof path, "%s/made.safetensors", g_dir);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         snprintf(header, sizeof header, "{" W "," S "}", cases[i].w_type, cases[i].w_shape,
@@ -246,6 +267,9 @@ static void test_indexes(void **state)
         {"{\"weight_map\":{\"layers.1.engram.embed.weight\":\"gone.safetensors\"}}",
          "gone.safetensors: no such file"},
         {"{\"weight_map\":{\"layers.1.engram.embed.weight\":\"../x\"}}", "not a file beside it"},
+        {"{\"weight_map\":{\"a.layers.1.engram.embed.weight\":\"x\","
+         "\"b.layers.1.engram.embed.weight\":\"y\"}}",
+         "x.index.json: tensors 'a.layers.1.engram.embed.weight' and 'b.layers.1.engram"},
         {"{\"weight_map\":{\"layers.1.engram.embed.weight\":3}}", "no tensor 'layers.1"},
         {"{\"weight_map\":{\"layers.1.engram.embed.weight\":\"\"}}", "not a regular file"},
     };
@@ -327,10 +351,10 @@ int main(int argc, char **argv)
         return eng_table_import(argv[2], &wanted, 1, NULL, NULL);
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formats),        cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_bf16),           cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_indexes),        cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_changed_source),
+        cmocka_unit_test(test_formats),   cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_spellings), cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_indexes),
+        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_changed_source),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
