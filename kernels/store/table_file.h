@@ -86,9 +86,10 @@ typedef struct EngTableCreated {
 
 /* Writes PATH.part and renames it. A killed call is resumed by the next one with the same source:
  * blocks whose checksum holds are kept, and the file becomes the same to the last byte. A PATH.part
- * of something else is started anew; one that another process is writing: ENG_IO. A path that holds
- * a table already, or anything else: ENG_USAGE, nothing is overwritten. Full disk: ENG_IO, and
- * PATH.part is removed. created may be NULL. */
+ * of another table is started anew; one that another process is writing: ENG_IO. A path that holds
+ * a table already or gets one meanwhile, or anything else, and a PATH.part that is no table's:
+ * ENG_USAGE, nothing is overwritten. Full disk: ENG_IO, and PATH.part is removed. created may be
+ * NULL. */
 EngStatus eng_table_file_create(const char *path, const EngTableSource *source, int threads,
                                 EngTableCreated *created, EngErr *err);
 

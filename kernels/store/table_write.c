@@ -92,6 +92,21 @@ static EngStatus part_failed(const Make *make, const char *what, EngErr *err)
     return ENG_FAIL(err, ENG_IO, "%s: cannot %s: %s", make->part.path, what, strerror(errno));
 }
 
+static EngStatus left_alone(const char *path, const char *what, EngErr *err)
+{
+    return ENG_FAIL(err, ENG_USAGE, "%s: %s, and is left alone; remove it first", path, what);
+}
+
+/* Empty, or the beginning of a table. Zeros: a crash came before the header was on disk. */
+static bool is_part(int fd)
+{
+    static const char none[8];
+    char head[sizeof none] = {0};
+    return pread(fd, head, sizeof head, 0) >= 0 &&
+           (!memcmp(head, none, sizeof head) || !memcmp(head, ENG_TABLE_MAGIC_PART, sizeof head) ||
+            !memcmp(head, ENG_TABLE_MAGIC, sizeof head));
+}
+
 /* Opens and locks PATH.part. Its maker may rename it between our two calls: then it is not ours. */
 static EngStatus open_part(Make *make, EngErr *err)
 {
@@ -103,7 +118,7 @@ static EngStatus open_part(Make *make, EngErr *err)
         return ENG_FAIL(err, ENG_IO, "%s: another process is writing it", make->path);
     if (!S_ISREG(mine.st_mode))
         return ENG_FAIL(err, ENG_IO, "%s: not a regular file, left alone", make->part.path);
-    return ENG_OK;
+    return is_part(make->part.fd) ? ENG_OK : left_alone(make->part.path, "no part of a table", err);
 }
 
 /* Whether PATH.part is a killed call's with the same source; reads its checksums then. */
@@ -218,6 +233,20 @@ static EngStatus write_all(Make *make, EngErr *err)
 
 /* ---- creation ---- */
 
+/* Gives PATH.part its name, which a file may have taken meanwhile. */
+static EngStatus rename_part(const Make *make, EngErr *err)
+{
+    const char *part = make->part.path;
+    if (!renameat2(AT_FDCWD, part, AT_FDCWD, make->path, RENAME_NOREPLACE)) return ENG_OK;
+    bool unknown = errno == EINVAL || errno == ENOSYS; /* to the file system or the kernel */
+    if (unknown && !link(part, make->path)) {
+        unlink(part);
+        return ENG_OK;
+    }
+    return errno == EEXIST ? left_alone(make->path, "exists", err)
+                           : part_failed(make, "rename it", err);
+}
+
 /* Data reach the disk before the header says that they are there, that before the name does. */
 static EngStatus finish(Make *make, char digest[ENG_KEY_HEX], EngErr *err)
 {
@@ -227,9 +256,7 @@ static EngStatus finish(Make *make, char digest[ENG_KEY_HEX], EngErr *err)
     if (!status) status = eng_file_write_at(make->part.fd, make->path, page, sizeof page, 0, err);
     if (!status && fsync(make->part.fd)) status = part_failed(make, "write it", err);
     eng_kill_point("rename");
-    if (!status && rename(make->part.path, make->path))
-        status = part_failed(make, "rename it", err);
-    return status;
+    return status ? status : rename_part(make, err);
 }
 
 static EngStatus prepare(Make *make, EngErr *err)
@@ -264,8 +291,7 @@ EngStatus eng_table_file_create(const char *path, const EngTableSource *source, 
                           .format = source->format,
                           .row_dims = source->row_dims,
                           .rows = source->rows}};
-    if (!lstat(path, &st))
-        return ENG_FAIL(err, ENG_USAGE, "%s: exists, and is left alone; remove it first", path);
+    if (!lstat(path, &st)) return left_alone(path, "exists", err);
     EngStatus status = prepare(&make, err);
     if (!status) status = open_part(&make, err);
     if (status) goto done;

@@ -299,7 +299,8 @@ static void test_resume(void **state)
     assert_int_equal(kills, 15);
 }
 
-/* What lies in PATH.part is not trusted: a damaged block, another table, anything. */
+/* What lies in PATH.part is not trusted: a damaged block, another table, a header that a crash kept
+ * from the disk. */
 static void test_resume_distrusts(void **state)
 {
     char want[128], path[128], part[160];
@@ -324,7 +325,8 @@ static void test_resume_distrusts(void **state)
         ENG_OK);
     assert_int_equal(created.resumed, 0);
     unlink(path);
-    assert_int_equal(eng_file_write(part, "notes", 5, &err), ENG_OK);
+    static const char zeros[10000];
+    assert_int_equal(eng_file_write(part, zeros, sizeof zeros, &err), ENG_OK);
     create(path, ENG_ROW_FP8, 256, KILL_ROWS, 1);
     assert_same_file(want, path);
 }
@@ -361,6 +363,50 @@ static void test_disk_full(void **state)
     setrlimit(RLIMIT_FSIZE, &old);
     assert_int_equal(status, ENG_IO);
     assert_int_not_equal(access(path, F_OK), 0);
+    assert_int_not_equal(access(part, F_OK), 0);
+}
+
+static void assert_holds(const char *path, const char *text)
+{
+    char *found;
+    EngErr err = {0};
+    assert_int_equal(eng_file_read(path, &found, NULL, &err), ENG_OK);
+    assert_string_equal(found, text);
+    eng_free(found);
+}
+
+/* Rows, and while they are asked for another file at the table's path. */
+static EngStatus read_late(const void *context, bool scales, uint64_t at, size_t n, uint8_t *out,
+                           EngErr *err)
+{
+    (void)scales, (void)at;
+    memset(out, 0, n);
+    return eng_file_write(context, "mine", 4, err);
+}
+
+/* What stands at PATH.part and is no table's, or comes to PATH while the table is made, stays. */
+static void test_foreign_files(void **state)
+{
+    const char *path = path_of("foreign");
+    char part[160];
+    EngErr err = {0};
+    EngTableSource source = {.format = ENG_ROW_BF16,
+                             .row_dims = 64,
+                             .rows = 10,
+                             .identity = "{}",
+                             .read = read_late,
+                             .context = path};
+    (void)state;
+    snprintf(part, sizeof part, "%s.part", path);
+    assert_int_equal(eng_file_write(part, "notes", 5, &err), ENG_OK);
+    assert_int_equal(eng_table_file_create(path, &source, 1, NULL, &err), ENG_USAGE);
+    assert_non_null(strstr(err.text, "foreign.part: no part of a table, and is left alone"));
+    assert_holds(part, "notes");
+    assert_int_not_equal(access(path, F_OK), 0);
+    unlink(part);
+    assert_int_equal(eng_table_file_create(path, &source, 1, NULL, &err), ENG_USAGE);
+    assert_non_null(strstr(err.text, "foreign: exists, and is left alone"));
+    assert_holds(path, "mine");
     assert_int_not_equal(access(part, F_OK), 0);
 }
 
@@ -452,8 +498,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_truncated),        cmocka_unit_test(test_damaged_header),
         cmocka_unit_test(test_damaged_blocks),   cmocka_unit_test(test_resume),
         cmocka_unit_test(test_resume_distrusts), cmocka_unit_test(test_disk_full),
-        cmocka_unit_test(test_refusals),         cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_few_descriptors),
+        cmocka_unit_test(test_foreign_files),    cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_no_memory),        cmocka_unit_test(test_few_descriptors),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
