@@ -8,7 +8,8 @@
  * Tokens are those of a text; a rejected draft, and what is guessed behind it, are other tokens of
  * it. Acceptance is drawn for each draft, up to the first that fails: no model decides it.
  *
- * A run walks texts through 8 steps, each twice: rows there before, and beside their fetch.
+ * A run walks texts through 8 steps, each twice: rows there before, and beside their fetch. A
+ * traced one does the latter alone: the ranges of both would be of one step.
  */
 #include "bench/experiments/experiments.h"
 
@@ -18,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/nvtx.h"
 #include "bench/experiments/drafts.h"
 #include "bench/experiments/fetched_step.h"
 #include "bench/trace/interval.h"
@@ -248,21 +250,32 @@ static EngStatus timed_step(State *state, int64_t pass, bool last, int64_t *aske
     return status;
 }
 
-static EngStatus run(void *opaque, EngErr *err)
+static EngStatus ready_steps(State *state, EngErr *err)
 {
-    State *state = opaque;
     EngStatus status = ENG_OK;
-    int64_t pass = 0, asked = 0;
     draw_first(state, &state->windows[0]);
-    for (int i = 0; i < ENG_STEP_CHAIN && !status; i++, pass = 1 - pass) {
+    for (int64_t i = 0, pass = 0; i < ENG_STEP_CHAIN && !status; i++, pass = 1 - pass) {
         status = ready_step(state, pass, err);
         if (!status) draw_next(state, &state->windows[pass], 0, false, &state->windows[1 - pass]);
     }
-    pass = 0;
+    return status;
+}
+
+static EngStatus timed_steps(State *state, EngErr *err)
+{
+    EngStatus status = ENG_OK;
+    int64_t asked = 0;
     draw_first(state, &state->windows[0]);
-    for (int i = 0; i < ENG_STEP_CHAIN && !status; i++, pass = 1 - pass)
+    for (int64_t i = 0, pass = 0; i < ENG_STEP_CHAIN && !status; i++, pass = 1 - pass)
         status = timed_step(state, pass, i + 1 == ENG_STEP_CHAIN, &asked, err);
     return status;
+}
+
+static EngStatus run(void *opaque, EngErr *err)
+{
+    State *state = opaque;
+    EngStatus status = eng_nvtx_on ? ENG_OK : ready_steps(state, err);
+    return status ? status : timed_steps(state, err);
 }
 
 static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)

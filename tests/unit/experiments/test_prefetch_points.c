@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/nvtx.h"
 #include "bench/experiments/fetched_step.h"
 #include "bench/experiments/gatherers.h"
 #include "bench/experiments/shape.h"
@@ -207,6 +208,23 @@ static void test_speculation(void **unused)
     assert_true(value_of(&point, values, "vain_share") == 5.0 / 6);
 }
 
+/* A run that somebody listens to has no steps whose rows are there: its ranges are of steps beside
+ * their fetch. */
+static void test_traced_speculation(void **unused)
+{
+    (void)unused;
+    double values[ENG_MAX_METRICS];
+    EngPoint point =
+        point_of(&eng_experiment_speculate, SMALL, "acceptance", "1", "window", "paced:100", NULL);
+    eng_nvtx_on = true;
+    sample(&point, 2, values);
+    eng_nvtx_on = false;
+    assert_true(isnan(value_of(&point, values, "step_ready_us")));
+    assert_true(value_of(&point, values, "step_us") >= 100);
+    assert_true(value_of(&point, values, "fetch_us") > 0);
+    assert_true(value_of(&point, values, "ahead_share") == 7.0 / 8);
+}
+
 /* Sequences before the first that was guessed wrong keep their rows, and every row
  * of such mixed steps is compared; whether reads are quick or still in flight when some are dropped
  * moves none of these counts. */
@@ -369,11 +387,17 @@ int main(void)
     /* First the one that needs our handler of SIGBUS: it is installed once, and the test library
      * puts its own in place at the start of every test. */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_truncated_table), cmocka_unit_test(test_hidden_and_exposed),
-        cmocka_unit_test(test_phases),          cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_speculation),     cmocka_unit_test(test_kept_in_part),
-        cmocka_unit_test(test_gatherers),       cmocka_unit_test(test_quiet_phase),
-        cmocka_unit_test(test_gathered_rate),   cmocka_unit_test(test_passes_from_a_start),
+        cmocka_unit_test(test_truncated_table),
+        cmocka_unit_test(test_hidden_and_exposed),
+        cmocka_unit_test(test_phases),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_speculation),
+        cmocka_unit_test(test_traced_speculation),
+        cmocka_unit_test(test_kept_in_part),
+        cmocka_unit_test(test_gatherers),
+        cmocka_unit_test(test_quiet_phase),
+        cmocka_unit_test(test_gathered_rate),
+        cmocka_unit_test(test_passes_from_a_start),
         cmocka_unit_test(test_no_kernel),
     };
     return cmocka_run_group_tests(tests, make_tables, remove_tables);
