@@ -86,7 +86,7 @@ typedef struct State {
     int32_t *ids; /* [tokens] */
     Seen seen;
     bool look;
-    int64_t moe_from, moe_ns, chain_ns, experts_read, runs; /* since the last sample */
+    int64_t moe_from, moe_ns, chain_ns, experts_read, runs; /* of the sample */
 } State;
 
 /* ---- the chain's point ---- */
@@ -233,6 +233,14 @@ static EngStatus setup(const EngBench *bench, const EngPoint *point, void **out,
     return status;
 }
 
+static EngStatus prepare(void *opaque, EngErr *err)
+{
+    State *state = opaque;
+    (void)err;
+    state->moe_ns = state->chain_ns = state->experts_read = state->runs = 0;
+    return ENG_OK;
+}
+
 static EngStatus run(void *opaque, EngErr *err)
 {
     State *state = opaque;
@@ -315,7 +323,6 @@ static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
         chain.n_outputs += residual->n_outputs;
         *residual = chain;
     }
-    state->moe_ns = state->chain_ns = state->experts_read = state->runs = 0;
     return status;
 }
 
@@ -351,7 +358,6 @@ static void observe(void *opaque, const EngTiming *timing, double *values)
     values[12] = (double)s->active / (double)s->active_at_1 - 1;
     values[13] = (double)s->projections / (double)s->active;
     values[14] = eng_split_rho(s);
-    state->moe_ns = state->chain_ns = state->experts_read = state->runs = 0;
 }
 
 const EngExperiment eng_experiment_split = {
@@ -366,6 +372,7 @@ const EngExperiment eng_experiment_split = {
     .need = need,
     .estimate_ns = estimate_ns,
     .setup = setup,
+    .prepare = prepare,
     .run = run,
     .verify = verify,
     .observe = observe,

@@ -1,9 +1,11 @@
-/* The accounting of the split: budgets hold at every rho, as the paper counts. */
+/* The accounting of the split: budgets hold at every rho, as the paper counts; and what a sample
+ * is. */
 #include "points.h"
 
 #include <math.h>
 #include <stdlib.h>
 
+#include "bench/core/resources.h"
 #include "bench/experiments/split_plan.h"
 
 static EngSplit plan_at(const char *rho, const char *preset)
@@ -77,13 +79,50 @@ static void test_refusals(void **unused)
     }
 }
 
+/* A sample is what ran since it was prepared: neither warm-up nor the sample before. */
+static void test_sample(void **unused)
+{
+    (void)unused;
+    const EngExperiment *e = &eng_experiment_split;
+    EngErr err = {0};
+    EngNeed need;
+    EngResources *resources;
+    void *state;
+    double values[ENG_MAX_METRICS];
+    EngPoint point =
+        point_of(e, "preset", "tiny", "orders", "2-3", "heads", "2", "order_dims", "64", "total",
+                 "3000000", "active", "400000", "tokens", "1", "corpus", "synthetic", NULL);
+    if (eng_resources_create("no-such-folder", 1, &resources, &err)) fail_msg("%s", err.text);
+    if (e->need(&point, &need, &err)) fail_msg("%s", err.text);
+    if (eng_resources_add(resources, &need, &err)) fail_msg("%s", err.text);
+    if (eng_resources_map(resources, need.row_format, &err)) fail_msg("%s", err.text);
+    if (eng_resources_map_weights(resources, &err)) fail_msg("%s", err.text);
+    EngBench bench = {.resources = resources, .seed = 3};
+    if (e->setup(&bench, &point, &state, &err)) fail_msg("%s", err.text);
+    for (int sample = 0; sample < 2; sample++) {
+        const EngTiming none = {0}, one = {.inner = 1};
+        if (e->run(state, &err)) fail_msg("%s", err.text); /* warm-up */
+        if (e->prepare(state, &err)) fail_msg("%s", err.text);
+        e->observe(state, &none, values);
+        assert_true(isnan(metric_of(e, values, "moe_us")));
+        assert_true(isnan(metric_of(e, values, "chain_us")));
+        assert_true(isnan(metric_of(e, values, "gather_us")));
+        assert_true(isnan(metric_of(e, values, "experts_read")));
+        if (e->run(state, &err)) fail_msg("%s", err.text);
+        e->observe(state, &one, values);
+        assert_true(metric_of(e, values, "experts_read") == 6); /* top_k, of one token */
+        assert_true(metric_of(e, values, "gather_us") > 0);
+    }
+    e->teardown(state);
+    eng_resources_destroy(resources);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_budgets_hold),
-        cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_pure_moe),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_budgets_hold), cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_pure_moe),     cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_sample),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
