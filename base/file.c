@@ -152,6 +152,14 @@ void eng_file_unmap(EngMapping *mapping)
 
 #define TEMPORARY ".tmp" /* then the writer's process id */
 
+char *eng_writer_temporary(const char *path)
+{
+    size_t size = strlen(path) + 32;
+    char *name = eng_alloc(size);
+    if (name) snprintf(name, size, "%s" TEMPORARY "%ld", path, (long)getpid());
+    return name;
+}
+
 static EngStatus write_failed(const EngWriter *writer, EngErr *err)
 {
     return ENG_FAIL(err, ENG_IO, "%s: cannot write: %s", writer->path, strerror(errno));
@@ -164,14 +172,12 @@ EngStatus eng_writer_open(EngWriter *writer, const char *path, EngErr *err)
     /* Renaming over a device, a pipe or a link would replace it. */
     if (!lstat(path, &st) && !S_ISREG(st.st_mode))
         return ENG_FAIL(err, ENG_IO, "%s: not a regular file, left alone", path);
-    size_t size = strlen(path) + 32;
     writer->path = eng_strdup(path);
-    writer->temporary = eng_alloc(size);
+    writer->temporary = eng_writer_temporary(path);
     if (!writer->path || !writer->temporary) {
         eng_writer_close(writer);
         return ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory", path);
     }
-    snprintf(writer->temporary, size, "%s" TEMPORARY "%ld", path, (long)getpid());
     writer->file = fopen(writer->temporary, "wbe");
     if (writer->file) return ENG_OK;
     EngStatus status = write_failed(writer, err);

@@ -44,6 +44,10 @@ EngStatus eng_writer_flush(EngWriter *writer, EngErr *err);
 EngStatus eng_writer_commit(EngWriter *writer, EngErr *err);
 void eng_writer_close(EngWriter *writer);
 
+/* The name under which this process writes what will be path: of no other process, and known to
+ * eng_writer_sweep(). Free with eng_free; NULL: no memory. */
+char *eng_writer_temporary(const char *path);
+
 /* Removes the temporary files that writers of path left when they were killed: those of processes
  * that are no more. */
 void eng_writer_sweep(const char *path);

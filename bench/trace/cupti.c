@@ -306,7 +306,8 @@ static EngStatus begin(EngCupti *cupti, const EngCuptiOptions *options, EngErr *
     if (result) return refused(cupti, "system thread ids", result, err);
     result = cupti->api.ActivityRegisterCallbacks(give_buffer, take_buffer);
     if (result) return refused(cupti, "buffers", result, err);
-    /* What an earlier collector left behind comes back now, and is not of this trace. */
+    /* What an earlier collector left behind comes back now: counted (n_late), no rows of this
+     * trace. */
     cupti->api.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     pthread_mutex_lock(&g.lock);
     g.collector = cupti;

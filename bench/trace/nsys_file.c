@@ -392,7 +392,7 @@ static EngStatus open_file(EngNsys *nsys, EngErr *err)
     const char *pages = getenv("ENG_DB_MAX_PAGES");
     char pragma[96];
     int64_t n;
-    unlink(nsys->temporary); /* of a killed writer */
+    unlink(nsys->temporary); /* of a killed writer that had our number */
     if (sqlite3_open_v2(nsys->temporary, &nsys->sql, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
                         NULL))
         return fail(nsys, err);
@@ -436,15 +436,14 @@ EngStatus eng_nsys_create(const char *path, const EngNsysSession *session, EngNs
         return ENG_FAIL(err, ENG_IO, "%s: not a regular file, left alone", path);
     EngNsys *nsys = eng_alloc(sizeof *nsys);
     if (!nsys) return ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory", path);
-    size_t size = strlen(path) + sizeof ".part";
     nsys->path = eng_strdup(path);
-    nsys->temporary = eng_alloc(size);
+    nsys->temporary = eng_writer_temporary(path);
     nsys->arena = eng_arena_create();
     if (!nsys->path || !nsys->temporary || !nsys->arena) {
         release(nsys);
         return ENG_FAIL(err, ENG_NO_MEMORY, "%s: out of memory", path);
     }
-    snprintf(nsys->temporary, size, "%s.part", path);
+    eng_writer_sweep(path);
     EngStatus status = open_file(nsys, err);
     eng_kill_point("trace");
     if (!status) status = fill(nsys, session, err);

@@ -3,8 +3,9 @@
  * made when their first row comes (as in a lazy export), NVTX_EVENTS, StringIds, the META_DATA and
  * TARGET_INFO tables and all enumerations always.
  *
- * The file is written under a temporary name and gets its own at commit: there is no half file
- * after a kill or on a full disk. ENG_DB_MAX_PAGES limits its size in tests.
+ * The file is written under a temporary name of this process and gets its own at commit: there is
+ * no half file after a kill or on a full disk, and of two writers at once the last one's stays
+ * whole. ENG_DB_MAX_PAGES limits its size in tests.
  */
 #ifndef ENG_BENCH_TRACE_NSYS_FILE_H
 #define ENG_BENCH_TRACE_NSYS_FILE_H

@@ -80,7 +80,7 @@ NVTX_INJECTION64_PATH=x expect 1 "another tool" trace record -o none.sqlite -- "
 ENG_NVTX_HOOK=./nowhere.so expect 5 'nowhere.so: the hook library is not there' trace record -o none.sqlite -- "$annotated"
 ENG_DB_MAX_PAGES=20 expect 7 'none.sqlite: cannot write' trace record -o none.sqlite -- "$annotated"
 [ ! -e none.sqlite ] || fail "a refused recording left a file"
-[ -z "$(find . -name '*.part' -o -name '*.rec' -o -name '*.sqlite.??????')" ] || fail "left behind: $(ls)"
+[ -z "$(find . -name '*.tmp*' -o -name '*.rec' -o -name '*.sqlite.??????')" ] || fail "left behind: $(ls)"
 
 # ---- a tool that is injected wins over the hook that is linked in ----
 expect 0 'points measured' trace record -o ours.sqlite -- "$engram" run step -a preset=laptop -a corpus=uniform \

@@ -8,6 +8,8 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "trace_fixture.h"
@@ -360,6 +362,47 @@ static void full_disk(void **state)
     assert_int_equal(write_session(*state, true, &err), ENG_IO);
 }
 
+/* Another process writes the file, or is killed while it does. */
+static void written_elsewhere(const char *path, bool killed)
+{
+    EngErr err = {0};
+    EngNsys *nsys;
+    EngNsysSession session = a_session();
+    int ended = 0;
+    pid_t other = fork();
+    if (!other)
+        _exit(killed ? (int)eng_nsys_create(path, &session, &nsys, &err)
+                     : (int)write_session(path, true, &err));
+    assert_int_equal(waitpid(other, &ended, 0), other);
+    assert_int_equal(ended, 0);
+}
+
+/* Of two writers to one name the last one's file stays, whole, and nothing of a killed one. */
+static void two_writers(void **state)
+{
+    char path[256];
+    EngErr err = {0};
+    EngNsys *nsys = NULL;
+    EngNsysSession session = a_session();
+    const EngNsysNvtx range = a_range(1, 2, "ours");
+    sqlite3_stmt *statement = NULL;
+    file_in(*state, "shared.sqlite", path);
+    written_elsewhere(path, true);
+    assert_int_equal(files_in(*state), 1);
+    assert_int_equal(eng_nsys_create(path, &session, &nsys, &err), ENG_OK);
+    assert_int_equal(files_in(*state), 1);
+    written_elsewhere(path, false);
+    assert_int_equal(eng_nsys_put_nvtx(nsys, &range, &err), ENG_OK);
+    assert_int_equal(eng_nsys_commit(nsys, &err), ENG_OK);
+    assert_int_equal(files_in(*state), 1);
+    sqlite3 *db = open_trace(path);
+    sqlite3_prepare_v2(db, "SELECT count(*) FROM NVTX_EVENTS", -1, &statement, NULL);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    assert_int_equal(sqlite3_column_int(statement, 0), 1);
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+}
+
 static void failing_allocations(void **state)
 {
     char path[256];
@@ -386,6 +429,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(host_only, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(report_queries, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(full_disk, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(two_writers, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(failing_allocations, make_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
