@@ -9,6 +9,7 @@
 
 #include "kernels/cuda/errors.cuh"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/queue.h"
 
 extern "C" {
 #include "base/mem.h"
@@ -131,9 +132,7 @@ EngStatus eng_cuda_hash_create(const EngAddress *address, EngCudaHash **out, Eng
     if (status) goto done;
     fill(address, hash, columns);
     status = eng_cuda_check(cudaMalloc((void **)&hash->columns, bytes), "hash: constants", err);
-    if (status) goto done;
-    status = eng_cuda_check(cudaMemcpy(hash->columns, columns, bytes, cudaMemcpyHostToDevice),
-                            "hash: constants", err);
+    if (!status) status = eng_cuda_copy(hash->columns, columns, bytes, err);
 done:
     eng_free(columns);
     if (status) {

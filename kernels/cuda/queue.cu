@@ -74,7 +74,9 @@ EngStatus eng_cuda_copy(void *to, const void *from, size_t bytes, EngErr *err)
 {
     EngStatus status = g_main ? eng_cuda_wait(g_main, err) : ENG_OK;
     if (status || !bytes) return status;
-    return eng_cuda_check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "copy", err);
+    status = eng_cuda_check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "copy", err);
+    /* What comes from pageable memory may be on its way yet, and our streams would not wait. */
+    return status ? status : eng_cuda_wait(cudaStreamLegacy, err);
 }
 
 EngStatus eng_cuda_copy_async(void *to, const void *from, size_t bytes, EngCudaStream *stream,

@@ -9,6 +9,7 @@
 
 #include "kernels/cuda/errors.cuh"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/queue.h"
 
 #include <math.h>
 
@@ -237,9 +238,7 @@ static EngStatus upload_powers(EngCudaSinkhorn *state, EngErr *err)
     size_t bytes = POWERS * sizeof *powers;
     EngStatus status = eng_alloc_or((void **)&powers, POWERS, sizeof *powers, "Sinkhorn", err);
     for (int k = 0; !status && k < POWERS; k++) powers[k] = (float)pow(state->problem.beta, k);
-    if (!status)
-        status = eng_cuda_check(cudaMemcpy(state->powers, powers, bytes, cudaMemcpyHostToDevice),
-                                "Sinkhorn", err);
+    if (!status) status = eng_cuda_copy(state->powers, powers, bytes, err);
     state->table.powers = state->powers;
     eng_free(powers);
     return status;
@@ -267,6 +266,7 @@ static EngStatus allocate(EngCudaSinkhorn *state, EngErr *err)
     if (!status)
         status =
             eng_cuda_check(cudaMemset(table->slot, 0xff, rows * sizeof(int32_t)), "Sinkhorn", err);
+    /* The copy is behind it in the same stream, and waited for. */
     return status ? status : upload_powers(state, err);
 }
 

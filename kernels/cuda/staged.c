@@ -6,7 +6,7 @@
 typedef struct State {
     EngCudaStream *stream;
     EngCudaStaged *staged;
-    int64_t *rows; /* pinned: the ids of a batch, wherever the caller has them */
+    int64_t *rows; /* pinned: the ids of a batch */
 } State;
 
 static void destroy(void *of)
@@ -45,12 +45,14 @@ static EngStatus run(void *of, const EngProblem *problem, const EngArgs *args, E
     const EngGatherArgs *a = &args->u.gather;
     EngStatus status = eng_cuda_variant_reachable(a->out, "the output", err);
     size_t columns = (size_t)p->columns;
-    if (a->row_stride == p->columns && p->tokens && !status)
-        status = eng_cuda_copy(state->rows, a->rows,
-                               (size_t)p->tokens * columns * sizeof *state->rows, err);
+    if (a->row_stride == p->columns && !status)
+        status = eng_cuda_copy_async(state->rows, a->rows,
+                                     (size_t)p->tokens * columns * sizeof *state->rows,
+                                     state->stream, err);
     for (int64_t t = 0; a->row_stride != p->columns && t < p->tokens && !status; t++)
-        status = eng_cuda_copy(state->rows + (size_t)t * columns, a->rows + t * a->row_stride,
-                               columns * sizeof *state->rows, err);
+        status = eng_cuda_copy_async(state->rows + (size_t)t * columns, a->rows + t * a->row_stride,
+                                     columns * sizeof *state->rows, state->stream, err);
+    if (!status) status = eng_cuda_wait(state->stream, err);
     if (!status) status = eng_cuda_staged_pack(state->staged, state->rows, p->columns, err);
     if (!status)
         status = eng_cuda_staged_send(state->staged, a, (EngCudaGrid){problem->tuned[0], 0},

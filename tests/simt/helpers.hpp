@@ -90,10 +90,17 @@ inline void *pinned(size_t bytes)
     return at;
 }
 
+/* A copy of pageable memory that has arrived when this returns. */
+inline void copy_in(void *at, const void *from, size_t bytes)
+{
+    cudaMemcpy(at, from, bytes, cudaMemcpyHostToDevice);
+    cudaStreamSynchronize(cudaStreamLegacy);
+}
+
 template <class T> T *upload(const T *from, size_t n)
 {
     void *at = allocate(n * sizeof(T));
-    cudaMemcpy(at, from, n * sizeof(T), cudaMemcpyHostToDevice);
+    copy_in(at, from, n * sizeof(T));
     return static_cast<T *>(at);
 }
 
@@ -106,7 +113,7 @@ template <class T> T *upload(const std::vector<T> &from)
 template <class T> T *upload_off(const std::vector<T> &from, size_t bytes)
 {
     uint8_t *at = static_cast<uint8_t *>(allocate(bytes + from.size() * sizeof(T))) + bytes;
-    cudaMemcpy(at, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice);
+    copy_in(at, from.data(), from.size() * sizeof(T));
     return reinterpret_cast<T *>(at);
 }
 

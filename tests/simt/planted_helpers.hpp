@@ -65,6 +65,7 @@ inline int *counted(int n)
     int *device = new_ints(n, false);
     for (int i = 0; i < n; i++) host[i] = 10 + i;
     cudaMemcpy(device, host, (size_t)n * sizeof(int), cudaMemcpyHostToDevice);
+    cudaStreamSynchronize(cudaStreamLegacy);
     free(host);
     return device;
 }

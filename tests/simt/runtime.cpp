@@ -1,8 +1,8 @@
 /* The part of the CUDA runtime that kernels/cuda and its tests use, without a device.
  *
  * Streams, events and graphs only build the order of operations; order.cpp carries them out. What
- * the real runtime allows but this project does not want (the legacy default stream, asynchronous
- * copies of pageable memory) is a fault.
+ * the real runtime allows but this project does not want (work in the legacy default stream but for
+ * blocking copies and sets, asynchronous copies of pageable memory) is a fault.
  */
 #include "runtime.hpp"
 #include "simt.cuh"
@@ -43,6 +43,7 @@ std::set<CUstream_st *> g_streams;
 cudaError_t g_error = cudaSuccess;
 long g_launches_done, g_launches_begun, g_graphs_launched;
 uint32_t g_streams_made;
+uint32_t g_legacy; /* the last operation of the default stream */
 
 cudaError_t fail(cudaError_t error)
 {
@@ -84,6 +85,21 @@ void copy_now(void *dst, const void *src, size_t bytes, uint32_t op)
     note_range(src, bytes, Access::read, op);
     note_range(dst, bytes, Access::write, op);
     if (faults() == before) memcpy(dst, src, bytes);
+}
+
+/* A blocking form's operation: in the default stream, which other streams do not wait for, nor it
+ * for them. */
+void put_blocking(const char *name, Work work, ActivityKind kind, size_t bytes)
+{
+    host_calls();
+    g_legacy =
+        add_operation(name, {g_legacy}, std::move(work), 0, {kind, copy_ns + bytes / 16, bytes, 0});
+}
+
+bool lies_in(const void *at, Kind wanted)
+{
+    Kind kind;
+    return memory_known(at, &kind) && kind == wanted;
 }
 
 void set_now(void *dst, int value, size_t bytes, uint32_t op)
@@ -171,6 +187,7 @@ void launch(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, cuda
 void streams_begin(void)
 {
     g_launches_begun = 0;
+    g_legacy = 0;
     for (CUstream_st *stream : g_streams) {
         stream->last = 0, stream->graph = nullptr, stream->origin = false;
         stream->tail.clear();
@@ -240,22 +257,36 @@ cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cudaStream_t str
                {ActivityKind::set, copy_ns + bytes / 16, bytes, 0});
 }
 
-/* The blocking forms order nothing but themselves, as with streams that do not block. */
+/* Back when it is done, but for two ways into device memory: from pageable memory, which has been
+ * read by then, and from device memory ("API synchronization behavior" in CUDA's manual). */
 cudaError_t cudaMemcpy(void *dst, const void *src, size_t bytes, cudaMemcpyKind)
 {
+    Kind kind;
     if (refused_in_capture("cudaMemcpy")) return fail(cudaErrorStreamCaptureUnsupported);
-    host_calls();
-    wait_for(add_operation("cudaMemcpy", {}, [=](uint32_t op) { copy_now(dst, src, bytes, op); }, 0,
-                           {ActivityKind::copy, copy_ns + bytes / 16, bytes, 0}));
+    if (lies_in(dst, Kind::device) && !memory_known(src, &kind)) {
+        const uint8_t *from = static_cast<const uint8_t *>(src);
+        auto read = std::make_shared<std::vector<uint8_t>>(from, from + bytes);
+        wait_for(g_legacy);
+        put_blocking(
+            "cudaMemcpy", [=](uint32_t op) { copy_now(dst, read->data(), bytes, op); },
+            ActivityKind::copy, bytes);
+        return after_faults();
+    }
+    put_blocking(
+        "cudaMemcpy", [=](uint32_t op) { copy_now(dst, src, bytes, op); }, ActivityKind::copy,
+        bytes);
+    if (!lies_in(dst, Kind::device) || !lies_in(src, Kind::device)) wait_for(g_legacy);
     return after_faults();
 }
 
+/* Not waited for but in pinned memory. */
 cudaError_t cudaMemset(void *dst, int value, size_t bytes)
 {
     if (refused_in_capture("cudaMemset")) return fail(cudaErrorStreamCaptureUnsupported);
-    host_calls();
-    wait_for(add_operation("cudaMemset", {}, [=](uint32_t op) { set_now(dst, value, bytes, op); },
-                           0, {ActivityKind::set, copy_ns + bytes / 16, bytes, 0}));
+    put_blocking(
+        "cudaMemset", [=](uint32_t op) { set_now(dst, value, bytes, op); }, ActivityKind::set,
+        bytes);
+    if (!lies_in(dst, Kind::device)) wait_for(g_legacy);
     return after_faults();
 }
 
@@ -279,7 +310,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     if (refused_in_capture("cudaStreamSynchronize")) return fail(cudaErrorStreamCaptureUnsupported);
-    if (stream) wait_for(stream->last);
+    wait_for(stream && stream != cudaStreamLegacy ? stream->last : g_legacy);
     return after_faults();
 }
 

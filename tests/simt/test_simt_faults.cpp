@@ -119,6 +119,7 @@ void test_mma(void **)
     float *out_there = reinterpret_cast<float *>(new_ints(16 * 8, false));
     cudaMemcpy(a_there, a, sizeof a, cudaMemcpyHostToDevice);
     cudaMemcpy(b_there, b, sizeof b, cudaMemcpyHostToDevice);
+    cudaStreamSynchronize(cudaStreamLegacy);
     ENG_LAUNCH(mma_product, dim3(1), dim3(32), 0, stream, a_there, b_there, out_there);
     cudaStreamSynchronize(stream);
     cudaMemcpy(out, out_there, sizeof out, cudaMemcpyDeviceToHost);

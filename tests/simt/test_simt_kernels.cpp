@@ -275,8 +275,8 @@ void test_gather_far(void **)
         uint8_t codes[256], exponents[8];
         memset(codes, 0x38, sizeof codes);
         memset(exponents, 127 + i, sizeof exponents);
-        cudaMemcpy(values + rows[i] * 256, codes, sizeof codes, cudaMemcpyHostToDevice);
-        cudaMemcpy(scales + rows[i] * 8, exponents, sizeof exponents, cudaMemcpyHostToDevice);
+        copy_in(values + rows[i] * 256, codes, sizeof codes);
+        copy_in(scales + rows[i] * 8, exponents, sizeof exponents);
     }
     float *out = static_cast<float *>(allocate(4 * 256 * sizeof(float)));
     EngGatherProblem problem = {table, 2, 2, ENG_F32};

@@ -359,6 +359,7 @@ bool short_offset(bool broken)
     int *table = new_ints(rows * row_ints, false), *at = table + (size_t)row * row_ints;
     int *out = new_ints(1, false), value = 77, result = 0;
     cudaMemcpy(at, &value, sizeof value, cudaMemcpyHostToDevice);
+    cudaStreamSynchronize(cudaStreamLegacy);
     ENG_LAUNCH(far_row, dim3(1), dim3(1), 0, stream, table, out, row, row_ints, broken);
     cudaStreamSynchronize(stream);
     if (!broken) cudaMemcpy(&result, out, sizeof result, cudaMemcpyDeviceToHost);
@@ -366,7 +367,40 @@ bool short_offset(bool broken)
     return result == 77;
 }
 
+/* A blocking copy of pageable memory is back when that has been read; a stream that does not block
+ * does not wait until it has arrived. */
+bool copy_on_its_way(bool broken)
+{
+    cudaStream_t stream = new_stream();
+    int *in = counted(64), *out = new_ints(64, false), host[64] = {70}, result = 0;
+    cudaMemcpy(in, host, sizeof host, cudaMemcpyHostToDevice);
+    host[0] = 0;
+    if (!broken) cudaStreamSynchronize(cudaStreamLegacy);
+    ENG_LAUNCH(add_one, dim3(1), dim3(64), 0, stream, in, out);
+    cudaStreamSynchronize(stream);
+    cudaMemcpy(&result, out, sizeof result, cudaMemcpyDeviceToHost);
+    cudaStreamDestroy(stream);
+    return result == 71;
+}
+
+/* The same within the device. */
+bool set_on_its_way(bool broken)
+{
+    cudaStream_t stream = new_stream();
+    int *first = counted(64), *in = counted(64), *out = new_ints(64, false), result = 0;
+    cudaMemset(first, 0, 64 * sizeof(int));
+    cudaMemcpy(in, first, 64 * sizeof(int), cudaMemcpyDeviceToDevice);
+    if (!broken) cudaStreamSynchronize(cudaStreamLegacy);
+    ENG_LAUNCH(add_one, dim3(1), dim3(64), 0, stream, in, out);
+    cudaStreamSynchronize(stream);
+    cudaMemcpy(&result, out, sizeof result, cudaMemcpyDeviceToHost);
+    cudaStreamDestroy(stream);
+    return result == 1;
+}
+
 const Around around[] = {
+    {"copy on its way", Fault::race_between_streams, true, copy_on_its_way},
+    {"set on its way", Fault::race_between_streams, true, set_on_its_way},
     {"missing stream wait", Fault::race_between_streams, true, missing_wait},
     {"event recorded too early", Fault::race_between_streams, true, event_too_early},
     {"two writers", Fault::race_between_streams, true, two_writers},

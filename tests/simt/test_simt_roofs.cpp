@@ -124,9 +124,8 @@ uint8_t *with_hole(size_t bytes, int64_t hole)
     uint8_t *at = static_cast<uint8_t *>(allocate(bytes));
     std::vector<uint8_t> content(bytes, 0x3c);
     size_t first = hole < 0 ? bytes : (size_t)hole, behind = hole < 0 ? bytes : first + 16;
-    cudaMemcpy(at, content.data(), first, cudaMemcpyHostToDevice);
-    if (behind < bytes)
-        cudaMemcpy(at + behind, content.data(), bytes - behind, cudaMemcpyHostToDevice);
+    copy_in(at, content.data(), first);
+    if (behind < bytes) copy_in(at + behind, content.data(), bytes - behind);
     return at;
 }
 

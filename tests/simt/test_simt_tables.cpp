@@ -107,6 +107,7 @@ void test_fill_keeps_to_its_rows(void **)
         size_t stride = eng_row_stride_bytes(table.format, 32), scale_bytes = table.scales ? 1 : 0;
         cudaMemset(const_cast<uint8_t *>(table.values), 0xa5, all * stride);
         if (table.scales) cudaMemset(const_cast<uint8_t *>(table.scales), 0xa5, all);
+        cudaStreamSynchronize(cudaStreamLegacy);
         fill(table, first, end - first, content, stream);
         std::vector<uint8_t> values = download(table.values, all * stride),
                              scales = download(table.scales, all * scale_bytes);

@@ -256,10 +256,8 @@ void check_sinkhorn(const EngSinkhornProblem &problem, bool all_rows, int steps,
                 packed.push_back((float)(pow(4, (double)(row % 5)) * eng_rng_normal(&rng)));
                 grad[(size_t)row * dims + j] = packed.back();
             }
-        cudaMemcpy(grad_there, packed.data(), packed.size() * sizeof(float),
-                   cudaMemcpyHostToDevice);
-        cudaMemcpy(touched_there, touched.data(), touched.size() * sizeof(int64_t),
-                   cudaMemcpyHostToDevice);
+        copy_in(grad_there, packed.data(), packed.size() * sizeof(float));
+        copy_in(touched_there, touched.data(), touched.size() * sizeof(int64_t));
         args.touched = all_rows ? nullptr : touched_there;
         args.n_touched = (int64_t)touched.size(), args.step = step;
         ok(eng_cuda_sinkhorn(state, &args, stream, &g_err));
