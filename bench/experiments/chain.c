@@ -344,16 +344,23 @@ static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
 {
     State *state = opaque;
     EngCheck sum = {0};
-    EngArgs args[ENG_OP_COUNT];
+    EngArgs args[ENG_OP_COUNT], of_stages[MAX_STAGES];
     uint16_t *before = NULL;
     const EngShape *shape = &state->shape;
-    size_t values = (size_t)shape->tokens * (size_t)shape->streams * (size_t)shape->hidden;
+    size_t tokens = (size_t)shape->tokens, k = (size_t)shape->k;
+    size_t values = tokens * (size_t)shape->streams * (size_t)shape->hidden;
     fill_args(state, 0, args);
+    for (int i = 0; i < state->n_stages; i++) of_stages[i] = args[state->ops[i]];
     EngStatus status = eng_alloc_or((void **)&before, values, sizeof *before, "streams", err);
     if (!status) memcpy(before, state->states, values * sizeof *before);
-    memset(state->kv, 0xff, (size_t)shape->tokens * (size_t)shape->n * sizeof *state->kv);
-    for (int i = 0; !status && i < state->n_stages; i++)
-        status = eng_runner_run_whole(&state->stages[i], &args[state->ops[i]], err);
+    /* A stage that writes nothing leaves NaNs; row numbers have to be some of the table's. */
+    memset(state->rows, 0, tokens * (size_t)shape->columns * sizeof *state->rows);
+    memset(state->x, 0xff, tokens * k);
+    memset(state->x_scales, 0xff, tokens * (k / ENG_SCALE_GROUP));
+    memset(state->kv, 0xff, tokens * (size_t)shape->n * sizeof *state->kv);
+    if (!status)
+        status = eng_replay_run_whole(&state->replay, run_window, state, 0, state->stages,
+                                      of_stages, state->n_stages, err);
     args[ENG_OP_GATE].u.gate.streams_in = before;
     for (int i = 0; !status && i < state->n_stages; i++)
         status = check_stage(state, i, &args[state->ops[i]], &sum, err);

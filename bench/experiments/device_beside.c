@@ -166,12 +166,21 @@ EngStatus eng_device_beside_run(EngDeviceBeside *b, EngBesidePhase which, EngBes
     return status;
 }
 
-EngStatus eng_device_beside_check(EngDeviceBeside *b, EngCheck *sum, EngErr *err)
+EngStatus eng_device_beside_verify(EngDeviceBeside *b, EngCheck *sum, EngErr *err)
 {
-    EngStatus status = eng_runner_pull(&b->product, b->args, err);
+    EngBesideSums unused = {0};
+    EngArgs args = {0};
+    EngStatus status = eng_replay_capture(&b->replay, phase, b, ENG_PHASE_BESIDE, err);
+    if (!status) status = eng_runner_push(&b->product, b->args, err);
+    if (!status && b->any) {
+        /* What the host packed are the rows of the first window. */
+        args = gather_args(b, b->staged ? 0 : b->gathers - 1);
+        memset(b->gathered, 0xff, (size_t)(b->shape.tokens * b->shape.k) * sizeof *b->gathered);
+        status = eng_mirror_push(&b->mirrors, &b->gather, &args, err);
+    }
+    if (!status) status = eng_device_beside_run(b, ENG_PHASE_BESIDE, &unused, err);
+    if (!status) status = eng_runner_pull(&b->product, b->args, err);
     if (status || !b->any) return status;
-    /* What the host packed are the rows of the first window. */
-    EngArgs args = gather_args(b, b->staged ? 0 : b->gathers - 1);
     status = eng_mirror_pull(&b->mirrors, &b->gather, &args, err);
     return status ? status : eng_check_gather(&b->gather.u.gather, &args.u.gather, sum, err);
 }

@@ -43,7 +43,8 @@ EngStatus eng_device_beside_create(EngDeviceBeside *beside, const EngBench *benc
 void eng_device_beside_destroy(EngDeviceBeside *beside); /* accepts zeros, or half created */
 EngStatus eng_device_beside_run(EngDeviceBeside *beside, EngBesidePhase phase, EngBesideSums *sums,
                                 EngErr *err);
-/* After a run: its last batch against the oracle; outputs of the product are in args. */
-EngStatus eng_device_beside_check(EngDeviceBeside *beside, EngCheck *sum, EngErr *err);
+/* One run of both, its last batch against the oracle; outputs of the product are then in args,
+ * where it left any. */
+EngStatus eng_device_beside_verify(EngDeviceBeside *beside, EngCheck *sum, EngErr *err);
 
 #endif

@@ -382,11 +382,13 @@ EngStatus eng_device_step_verify(EngDeviceStep *step, EngResidual *residual, Eng
     EngStepSums unused = {0};
     EngCheck sum = {0};
     int64_t set = step->next;
-    EngStatus status = ENG_OK;
+    EngStatus status =
+        eng_replay_capture(&step->beside, beside, step, (set ? set : step->sets) - 1, err);
     for (int m = 0; m < step->spec.modules && !status; m++) { /* what is not written is a NaN */
         EngDeviceModule *module = &step->modules[m];
-        memset(module->gathered, 0xff,
-               (size_t)(step->spec.chunk * step->spec.shapes[m].k) * sizeof(uint16_t));
+        size_t n = (size_t)step->spec.chunk;
+        memset(module->rows, 0, n * (size_t)step->spec.shapes[m].columns * sizeof *module->rows);
+        memset(module->gathered, 0xff, n * (size_t)step->spec.shapes[m].k * sizeof(uint16_t));
         status = eng_mirror_push(&module->mirrors, &module->gather, &module->args, err);
     }
     if (!status) status = eng_device_step_fetch(step, &unused, err);

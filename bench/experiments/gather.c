@@ -312,7 +312,8 @@ static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
         memset(state->out, 0xff,
                eng_dtype_bytes(state->runner.problem.u.gather.out,
                                (size_t)state->shape.tokens * (size_t)state->shape.k));
-        status = eng_runner_run_whole(&state->runner, &args, err);
+        status = eng_replay_run_whole(&state->replay, run_window, state, w, &state->runner, &args,
+                                      1, err);
         if (!status) status = compare(state, &args.u.gather, &sum, err);
     }
     eng_residual_of_check(&sum, "exact", residual);

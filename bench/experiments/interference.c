@@ -346,11 +346,10 @@ static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
     memset(state->out, 0xff, (size_t)p->tokens * (size_t)p->n * sizeof *state->out);
     EngStatus status = prepare(state, err);
     if (!status && state->on_device)
-        status = eng_device_beside_run(&state->device, ENG_PHASE_BESIDE, &state->sums[0], err);
+        status = eng_device_beside_verify(&state->device, &sum, err);
     else if (!status)
         status = beside(state, err);
     eng_cores_free(&state->cores);
-    if (!status && state->on_device) status = eng_device_beside_check(&state->device, &sum, err);
     if (!status)
         status =
             eng_check_project(p, &state->args.u.project, state->seed, CHECKED_OUTPUTS, &sum, err);

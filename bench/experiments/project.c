@@ -202,11 +202,13 @@ static EngStatus verify(void *opaque, EngResidual *residual, EngErr *err)
     State *state = opaque;
     EngCheck sum = {0};
     const EngProjectProblem *problem = &state->runner.problem.u.project;
-    EngArgs args = args_of(state, eng_windows_next(&state->inputs.windows));
+    int64_t window = eng_windows_next(&state->inputs.windows);
+    EngArgs args = args_of(state, window);
     /* An output left unwritten is then a NaN, which the scan finds. */
     memset(state->out, 0xff,
            eng_dtype_bytes(problem->out, (size_t)problem->tokens * (size_t)problem->n));
-    EngStatus status = eng_runner_run_whole(&state->runner, &args, err);
+    EngStatus status = eng_replay_run_whole(&state->replay, run_window, state, window,
+                                            &state->runner, &args, 1, err);
     if (eng_kernel_unchecked(state->runner.kernel)) {
         eng_residual_of_roof(residual);
         return status;

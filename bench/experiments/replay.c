@@ -49,14 +49,34 @@ static EngStatus capture_all(EngReplay *replay, EngReplayBody body, void *state,
     return status;
 }
 
+EngStatus eng_replay_capture(EngReplay *replay, EngReplayBody body, void *state, int64_t window,
+                             EngErr *err)
+{
+    EngCudaStream *stream;
+    if (!replay->graphs || replay->captured) return ENG_OK;
+    EngStatus status = eng_cuda_main(&stream, err);
+    return status ? status : capture_all(replay, body, state, window, stream, err);
+}
+
 EngStatus eng_replay_run(EngReplay *replay, EngReplayBody body, void *state, int64_t window,
                          EngErr *err)
 {
     EngCudaStream *stream;
     if (!replay->graphs) return body(state, window, err);
     EngStatus status = eng_cuda_main(&stream, err);
-    if (!status && !replay->captured)
-        status = capture_all(replay, body, state, window, stream, err);
+    if (!status) status = eng_replay_capture(replay, body, state, window, err);
     if (!status) status = eng_cuda_graph_launch(replay->graphs[window], stream, err);
     return status ? status : eng_cuda_settle(stream, err);
+}
+
+EngStatus eng_replay_run_whole(EngReplay *replay, EngReplayBody body, void *state, int64_t window,
+                               EngRunner *runners, const EngArgs *args, int n, EngErr *err)
+{
+    /* What a kernel keeps between its launches is then another window's, where there is one. */
+    int64_t other = window ? window - 1 : replay->n - 1;
+    EngStatus status = eng_replay_capture(replay, body, state, other, err);
+    for (int i = 0; i < n && !status; i++) status = eng_runner_push(&runners[i], &args[i], err);
+    if (!status) status = eng_replay_run(replay, body, state, window, err);
+    for (int i = 0; i < n && !status; i++) status = eng_runner_pull(&runners[i], &args[i], err);
+    return status;
 }

@@ -138,6 +138,12 @@ EngStatus eng_runner_run_whole(EngRunner *runner, const EngArgs *args, EngErr *e
     return status;
 }
 
+EngStatus eng_runner_push(EngRunner *runner, const EngArgs *args, EngErr *err)
+{
+    if (!on_device(runner->kernel)) return ENG_OK;
+    return eng_mirror_push(&runner->mirrors, &runner->problem, args, err);
+}
+
 EngStatus eng_runner_pull(EngRunner *runner, const EngArgs *args, EngErr *err)
 {
     if (!on_device(runner->kernel)) return ENG_OK;

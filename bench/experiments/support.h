@@ -36,7 +36,8 @@ EngStatus eng_runner_run(EngRunner *runner, const EngArgs *args, EngErr *err);
 /* The same for results that are looked at: a device's kernel reads what the buffers hold now, and
  * they hold its results afterwards. */
 EngStatus eng_runner_run_whole(EngRunner *runner, const EngArgs *args, EngErr *err);
-/* After runs on a device: what args' buffers would hold on the host. */
+/* Around runs on a device: args' buffers as they are, to it; what they would hold, back. */
+EngStatus eng_runner_push(EngRunner *runner, const EngArgs *args, EngErr *err);
 EngStatus eng_runner_pull(EngRunner *runner, const EngArgs *args, EngErr *err);
 
 /* The share of gates (of `n`) at most 0.05 or at least 0.95, as a mark "saturated". Only while

@@ -33,6 +33,9 @@ struct Options {
     int devices = 1;          /* that the driver lists; 0: none, without an error */
     int device_error = 0;     /* a cudaError_t: of asking for devices */
     int use_error = 0;        /* of making anything on the one that there is */
+    /* Of the work of every graph that is launched, counted from 1, this is not done; 0: all is,
+     * -1: none. */
+    int left_out = 0;
 };
 
 enum class Fault {
@@ -108,6 +111,8 @@ const char *fault_text(int i);
 long launches_done(void);
 /* How many graphs were launched, each counted once. */
 long graphs_launched(void);
+/* How often something of a graph was left out. */
+long work_left_out(void);
 } // namespace simt
 
 #endif

@@ -12,6 +12,16 @@ void simt_pretend(int devices, int device_error, int use_error, int capability)
     g_pretended.use_error = use_error;
 }
 
+void simt_leave_out(int nth)
+{
+    g_pretended.left_out = nth;
+}
+
+long simt_left_out(void)
+{
+    return simt::work_left_out();
+}
+
 void simt_begin(int order, int policy, unsigned long seed, long failing_launch)
 {
     simt::Options options = g_pretended;

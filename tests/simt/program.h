@@ -12,6 +12,9 @@ void simt_begin(int order, int policy, unsigned long seed, long failing_launch);
 /* Of every simt_begin() from now on: how many devices there are, the cudaError_t of asking for
  * them, and that of making anything on one, its compute capability; 1, 0, 0, 90 otherwise. */
 void simt_pretend(int devices, int device_error, int use_error, int capability);
+/* Of every simt_begin() from now on: control.hpp's work that graphs leave out, and how often. */
+void simt_leave_out(int nth);
+long simt_left_out(void);
 /* Faults since then, and the first one's text. */
 int simt_faults(void);
 const char *simt_fault_text(void);

@@ -41,7 +41,7 @@ namespace
 {
 std::set<CUstream_st *> g_streams;
 cudaError_t g_error = cudaSuccess;
-long g_launches_done, g_launches_begun, g_graphs_launched;
+long g_launches_done, g_launches_begun, g_graphs_launched, g_left_out;
 uint32_t g_streams_made;
 uint32_t g_legacy; /* the last operation of the default stream */
 
@@ -202,6 +202,11 @@ long launches_done(void)
 long graphs_launched(void)
 {
     return g_graphs_launched;
+}
+
+long work_left_out(void)
+{
+    return g_left_out;
 }
 } // namespace simt
 
@@ -461,10 +466,14 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
     std::vector<uint32_t> ops, all = {stream->last, exec->last};
     uint32_t start = add_operation("cudaGraphLaunch", all, nullptr, stream->priority);
     g_graphs_launched += !exec->last;
+    int nth = 0;
     for (const Node &node : exec->nodes) {
         std::vector<uint32_t> after = {start};
         for (uint32_t before : node.after) after.push_back(ops[before]);
-        ops.push_back(add_operation(node.name, after, node.work, random_priority(), node.costs));
+        bool out = node.work && (++nth == options().left_out || options().left_out < 0);
+        g_left_out += out;
+        ops.push_back(add_operation(node.name, after, out ? nullptr : node.work, random_priority(),
+                                    node.costs));
         if (node.stamp) *node.stamp = CUevent_st{ops.back(), true, nullptr, {}};
     }
     ops.push_back(start);

@@ -316,6 +316,62 @@ static void test_interference(void **unused)
     }
 }
 
+/* ---- graphs that lack something ---- */
+
+/* Whether the point is found right, twice, when graphs leave the nth of their work out. */
+static bool verified_without(int nth, const EngPoint *point)
+{
+    EngResidual first = {0}, second = {0};
+    void *state;
+    simt_leave_out(nth);
+    fresh_device(0, nth & 3, (unsigned long)nth);
+    EngResources *resources = open_for(point);
+    EngBench bench = {.resources = resources, .seed = 77};
+    ok(point->experiment->setup(&bench, point, &state, &g_err));
+    ok(point->experiment->verify(state, &first, &g_err));
+    ok(point->experiment->verify(state, &second, &g_err));
+    point->experiment->teardown(state);
+    eng_project_cache_clear();
+    eng_resources_destroy(resources);
+    simt_leave_out(0);
+    clean(point->experiment->name);
+    assert_int_equal(first.pass, second.pass);
+    return first.pass;
+}
+
+/* What is verified is a replay: launched work, which a graph is captured from, is right in any
+ * case. Of a convolution's work the last is not looked at (its state), of a step's neither are its
+ * products, of products beside gathers the last of each is. */
+static void test_left_out(void **unused)
+{
+    static const struct {
+        const EngExperiment *experiment;
+        const char *variant;
+        int looked_at; /* 0: all, -1: together */
+    } all[] = {
+        {&eng_experiment_hash, "cuda_reciprocal", 0}, {&eng_experiment_gather, "cuda_decode", 0},
+        {&eng_experiment_project, "cuda_mma", 0},     {&eng_experiment_project, "cuda_cublaslt", 0},
+        {&eng_experiment_gate, "cuda_onepass", 0},    {&eng_experiment_conv, "cuda_taps", 2},
+        {&eng_experiment_chain, "cuda", 0},           {&eng_experiment_prefetch, "", 2},
+        {&eng_experiment_interference, "", -1}};
+    (void)unused;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        EngPoint point = point_of(all[i].experiment, TINY, "tokens", "5", "variant", all[i].variant,
+                                  "backend", "cuda", "graph", "on", "layers", "2", "victim_tokens",
+                                  "3", "victim_width", "32", "blocks", "1", NULL);
+        int most = all[i].looked_at > 0 ? all[i].looked_at : all[i].looked_at < 0 ? 0 : 99;
+        assert_true(verified_without(0, &point));
+        if (verified_without(-1, &point))
+            fail_msg("%s: right without any work", all[i].experiment->name);
+        for (int nth = 1; nth <= most; nth++) {
+            long before = simt_left_out();
+            bool right = verified_without(nth, &point);
+            if (simt_left_out() == before) break; /* a graph has no more */
+            if (right) fail_msg("%s: right without work %d", all[i].experiment->name, nth);
+        }
+    }
+}
+
 /* From set-up to tear-down; a failure leaves nothing behind. */
 static EngStatus whole_life(const EngPoint *point, EngResources *resources)
 {
@@ -391,11 +447,11 @@ static void test_allocations(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kernels),     cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_layers),      cmocka_unit_test(test_made),
-        cmocka_unit_test(test_histograms),  cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_prefetch),    cmocka_unit_test(test_interference),
-        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_kernels),    cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_layers),     cmocka_unit_test(test_made),
+        cmocka_unit_test(test_histograms), cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_prefetch),   cmocka_unit_test(test_interference),
+        cmocka_unit_test(test_left_out),   cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
