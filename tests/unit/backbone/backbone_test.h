@@ -137,10 +137,12 @@ static inline void assert_close(const char *what, const float *got, const double
     int64_t at = 0;
     for (int64_t i = 0; i < n; i++) {
         if (!(fabs(got[i]) < 1e30)) fail_msg("%s: element %lld is %g", what, (long long)i, got[i]);
+        if (!(fabs(want[i]) < 1e30))
+            fail_msg("%s: element %lld wanted is %g", what, (long long)i, want[i]);
         if (fabs(want[i]) > most) most = fabs(want[i]);
         if (fabs(got[i] - want[i]) > worst) worst = fabs(got[i] - want[i]), at = i;
     }
-    if (worst > limit * most)
+    if (!(worst <= limit * most))
         fail_msg("%s: element %lld: %.9g, want %.9g, error %.3g of %.3g", what, (long long)at,
                  got[at], want[at], worst, limit * most);
 }

@@ -52,7 +52,7 @@ static void check_element(EngTrainer *t, const int32_t *ids, const TrainCase *c,
     double seen = difference(t, ids, tensor->at + element);
     char name[48];
     eng_tensor_name(tensor, name, sizeof name);
-    if (fabs(seen - gradient) > 1e-6 * fmax(fabs(seen), fabs(gradient)) + 2e-9)
+    if (!(fabs(seen - gradient) <= 1e-6 * fmax(fabs(seen), fabs(gradient)) + 2e-9))
         fail_msg("%s: %s[%ld]: gradient %.12g, difference %.12g", c->name, name, (long)element,
                  gradient, seen);
 }

@@ -17,7 +17,7 @@
 
 static void near(double got, double want, double tolerance)
 {
-    if (fabs(got - want) > tolerance) fail_msg("got %.6g, want %.6g", got, want);
+    if (!(fabs(got - want) <= tolerance)) fail_msg("got %.6g, want %.6g", got, want);
 }
 
 /* Printed tables: t of 5 % one-sided and 2.5 %, chi-square of 5 %. */

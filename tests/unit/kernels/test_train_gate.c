@@ -70,7 +70,7 @@ static void check_differences(Data *d, double *at, const double *got, size_t n, 
 {
     for (size_t i = 0; i < n; i++) {
         double want = derivative(loss, d, &at[i]);
-        if (fabs(got[i] - want) > 1e-7 * (1 + fabs(want)))
+        if (!(fabs(got[i] - want) <= 1e-7 * (1 + fabs(want))))
             fail_msg("%s %s[%zu]: %.12g, differences give %.12g",
                      eng_gate_formula_name(d->problem.formula), what, i, got[i], want);
     }

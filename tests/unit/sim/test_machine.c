@@ -81,7 +81,7 @@ static void test_known_values(void **state)
         const EngTier *tier;
         if (eng_machine_open(known[i].machine, &machine, &err)) fail_msg("%s", err.text);
         if (eng_machine_tier(&machine, known[i].tier, &tier, &err)) fail_msg("%s", err.text);
-        if (fabs(tier->fields[known[i].field].value - known[i].value) > 1)
+        if (!(fabs(tier->fields[known[i].field].value - known[i].value) <= 1))
             fail_msg("%s.%s: %g, not %g", known[i].machine, known[i].tier,
                      tier->fields[known[i].field].value, known[i].value);
     }

@@ -197,7 +197,7 @@ static void compare_estimates(Kind kind, double rate, double sampled_within, dou
     eng_aet_rates(&aet, capacities, COUNT, modelled);
     for (int i = 0; i < COUNT; i++) {
         double want = (double)hits[i] / LONG;
-        if (fabs(sampled[i] - want) > sampled_within || fabs(modelled[i] - want) > aet_within)
+        if (!(fabs(sampled[i] - want) <= sampled_within && fabs(modelled[i] - want) <= aet_within))
             fail_msg("trace %d, %ld rows: exact %.4f, SHARDS %.4f, AET %.4f", kind,
                      (long)capacities[i], want, sampled[i], modelled[i]);
     }
@@ -252,7 +252,7 @@ static void test_zipf(void **state)
         assert_int_equal(eng_zipf_che_hit_rate(ITEMS, exponent, capacities[i], &rate, &err),
                          ENG_OK);
         double seen = (double)(hits[i] - warm[i]) / (DRAWS - WARM);
-        if (fabs(seen - rate) > 0.005)
+        if (!(fabs(seen - rate) <= 0.005))
             fail_msg("%ld: %.4f, Che %.4f", (long)capacities[i], seen, rate);
     }
     eng_curve_close(&curve);
