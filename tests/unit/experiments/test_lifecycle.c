@@ -9,6 +9,7 @@
 #include "bench/core/resources.h"
 #include "bench/experiments/shape.h"
 #include "bench/experiments/support.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/project.h"
 
 #define TINY                                                                                       \
@@ -227,7 +228,9 @@ static void test_chain_variants(void **unused)
     (void)unused;
     assert_true(chain_shares("best", apart, 4));
     assert_true(chain_shares("portable", apart, 4));
-    (void)chain_shares("fused", fused, 3); /* needs AVX-512 */
+    const unsigned needed = ENG_ISA_AVX512 | ENG_ISA_VBMI | ENG_ISA_BF16;
+    bool present = (eng_isa_present() & needed) == needed;
+    assert_int_equal(chain_shares("fused", fused, 3), present);
 }
 
 /* ---- what the gate reports ---- */

@@ -43,6 +43,20 @@ static inline bool run_kernel(const EngKernel *kernel, const EngProblem *problem
     return true;
 }
 
+/* The same for problems that only missing instructions keep a variant from, as it then says (and
+ * test_isa.c sees to it that they are missing). */
+static inline bool run_if_isa(const EngKernel *kernel, const EngProblem *problem,
+                              const EngArgs *args)
+{
+    EngErr why = {0};
+    if (run_kernel(kernel, problem, args)) return true;
+    (void)kernel->supports(problem, &why);
+    if (!strstr(why.text, "which this processor lacks") &&
+        !strstr(why.text, "for x86-64 processors only"))
+        fail_msg("%s refuses a plain problem: %s", kernel->name, why.text);
+    return false;
+}
+
 /* The CPU's variants, which come first: those of a device take its memory (tests/simt). */
 static inline const EngKernel *const *cpu_kernels(EngOp op, int *n)
 {

@@ -52,7 +52,7 @@ static uint16_t *check(const char *name, const Data *d)
     uint16_t *streams = (uint16_t *)(void *)x.bytes, *result = NULL;
     EngArgs args = {
         .u.gate = {streams, streams, (uint16_t *)(void *)kv.bytes, d->dead, gates, scores}};
-    if (kernel && run_kernel(kernel, &d->problem, &args)) {
+    if (kernel && run_if_isa(kernel, &d->problem, &args)) {
         EngGateArgs seen = {d->x, streams, d->kv, d->dead, gates, scores};
         EngComparison outs, g, s;
         eng_residual_start(&outs), eng_residual_start(&g), eng_residual_start(&s);

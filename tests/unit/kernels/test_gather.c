@@ -65,8 +65,7 @@ static void check(const EngKernel *kernel, Case c, int row_dims, int columns, in
     Unaligned want_scales = unaligned_copy(NULL, scale_bytes, 0);
     EngArgs args = {.u.gather = {rows, stride, got.bytes, got_scales.bytes}};
     EngGatherArgs oracle = {rows, stride, want.bytes, want_scales.bytes};
-    if (!run_kernel(kernel, &problem, &args)) fail_msg("%s refuses a plain problem", kernel->name);
-    if (kernel->checked) {
+    if (run_if_isa(kernel, &problem, &args) && kernel->checked) {
         EngComparison residual;
         eng_ref_gather(&problem.u.gather, &oracle);
         eng_compare_bits(&residual, c.out, got.bytes, want.bytes, (int64_t)n);
@@ -159,10 +158,11 @@ static void far_rows(Case c, const EngKernel *kernel)
     EngArgs args = {.u.gather = {ids, 5, got, got_scales}};
     EngGatherArgs oracle = {ids, 5, want, want_scales};
     EngComparison residual;
-    assert_true(run_kernel(kernel, &problem, &args));
     eng_ref_gather(&problem.u.gather, &oracle);
-    eng_compare_bits(&residual, c.out, got, want, 5 * DIMS);
-    assert_residual(&residual, kernel->name);
+    if (run_if_isa(kernel, &problem, &args)) {
+        eng_compare_bits(&residual, c.out, got, want, 5 * DIMS);
+        assert_residual(&residual, kernel->name);
+    }
     /* And not by agreement of two wrong offsets: row i was filled with its own bytes. */
     EngTable table = problem.u.gather.table;
     for (int i = 0; i < 4; i++)

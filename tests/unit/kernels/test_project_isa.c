@@ -63,7 +63,7 @@ static bool check(const char *name, const Data *d, Unaligned *out)
         if (out) out->block = NULL;
         return false; /* not built for this processor family */
     }
-    bool ran = run_kernel(kernel, &d->problem, &args);
+    bool ran = run_if_isa(kernel, &d->problem, &args);
     if (ran) {
         double *want = calloc(n + 1, sizeof *want), *sums = calloc(n + 1, sizeof *sums);
         EngComparison comparison;
