@@ -122,6 +122,15 @@ for try in 1 2 3 4; do
 done
 expect 0 measured train train "${long[@]}" --db=killed.db --runs=killed.csv
 [ "$(sql whole.db "$losses")" = "$(sql killed.db "$losses")" ] || fail "losses differ after kills"
+# Killed before the ninth file of each try: the next one goes on from the last checkpoint.
+was=0
+for try in 1 2 3; do
+    ENG_KILL_AT=rename:9 "$engram" train train "${long[@]/rho=0.4,1/rho=0.4}" --db=tries.db --runs=tries.csv \
+        --checkpoint=0 >tries.txt 2>&1
+    now=$(stat -c %s tries.db.train/*.steps) || now=0
+    [ "$now" -gt "$was" ] || fail "try $try ends with $now bytes of steps, as did the last with $was: $(cat tries.txt)"
+    was=$now
+done
 # Interrupted once a run has begun (two hundred of them take minutes).
 interrupted() {
     "$engram" train train -a rung=tiny -a text=synthetic -a budget=12 -a model_seed=1:200:+1 \
