@@ -215,8 +215,10 @@ grep -q ',failed,"\?loss' g.csv || fail "g.csv has no failed run"
 expect 2 'failed' train train "${tiny[@]}" -a lr=10 -a rho=0.4 --db=h.db --runs=g.csv
 
 # --- a full disk keeps the ledger file whole ----------------------------------------------------------------------
-cp runs.csv full.csv
-ENG_FAIL_WRITE=3000 "$engram" train train "${tiny[@]}" -a lr=0.01 --db=i.db --runs=full.csv >/dev/null 2>&1 && fail "a full disk passed"
+expect 0 measured train train "${tiny[@]}" -a lr=0.01 --db=w.db --runs=w.csv
+cp runs.csv full.csv # the result is there: a line of the ledger is all that is left to write
+expect 7 '^error engram: full.csv: .*No space left on device' \
+    env ENG_FAIL_WRITE=3000 "$engram" train train "${tiny[@]}" -a lr=0.01 --db=i.db --work=w.db.train --runs=full.csv
 cmp -s runs.csv full.csv || fail "the ledger file changed"
 full=(-a rung=tiny -a text=synthetic -a budget=2 -a rho=0.4 --db=j.db --runs=j.csv --checkpoint=0)
 expect 7 'No space left on device' env ENG_FAIL_WRITE=100000 "$engram" train train "${full[@]}"
