@@ -57,6 +57,23 @@ expect 0 '^chain ' run chain "${tiny[@]}" -a pairs=4 -a segments=1
 expect 0 '^chain: new over old of mine, x[0-9.]+ on gather = .* of the chain at 16 tokens' \
     ab old.so same.so gather "${tiny[@]}" --segments=6 --pairs=2 --fresh
 
+# ---- build folders, by a cmake that copies $object: a missing object is built, with --build any (ab_folders.sh has the
+# real one) ----
+mkdir bin empty made && touch made/CMakeCache.txt
+printf '#!/bin/sh\n[ "$1 $3 $4" = "--build --target engram_kernels" ] && cp "$object" "$2/libengram_kernels.so"\n' >bin/cmake
+chmod +x bin/cmake
+by_cmake() { # by_cmake OBJECT EXPECTATION...
+    object=$1 PATH=$work/bin:$PATH expect "${@:2}"
+}
+few=("${tiny[@]}" --segments=6 --pairs=2)
+by_cmake old.so 6 'empty: no build folder, it has no CMakeCache.txt' ab old.so empty gather "${few[@]}" --build
+by_cmake gone.so 6 'made: building engram_kernels failed, see above' ab old.so made gather "${few[@]}"
+by_cmake old.so 0 'both hold the same code' ab old.so made gather "${few[@]}"
+by_cmake gone.so 0 'both hold the same code' ab old.so made gather "${few[@]}"
+by_cmake gone.so 6 'made: building engram_kernels failed, see above' ab old.so made gather "${few[@]}" --build
+by_cmake same.so 0 ' 0 slower' ab old.so made gather "${few[@]}" --build
+cmp -s same.so made/libengram_kernels.so || fail "--build did not build"
+
 # ---- memory: three workers share the table, each has the rest for itself ----
 point=(-a corpus=synthetic -a rows=1024 -a heads=2)
 export ENG_MEMORY_BYTES=60000000
