@@ -43,7 +43,14 @@ static inline bool run_kernel(const EngKernel *kernel, const EngProblem *problem
     return true;
 }
 
-/* The same for problems that only missing instructions keep a variant from, as it then says (and
+/* Missing instructions are the reason for a refusal. */
+static inline bool is_isa(const EngErr *why)
+{
+    return strstr(why->text, "which this processor lacks") ||
+           strstr(why->text, "for x86-64 processors only");
+}
+
+/* run_kernel for problems that only missing instructions keep a variant from, as it then says (and
  * test_isa.c sees to it that they are missing). */
 static inline bool run_if_isa(const EngKernel *kernel, const EngProblem *problem,
                               const EngArgs *args)
@@ -51,9 +58,7 @@ static inline bool run_if_isa(const EngKernel *kernel, const EngProblem *problem
     EngErr why = {0};
     if (run_kernel(kernel, problem, args)) return true;
     (void)kernel->supports(problem, &why);
-    if (!strstr(why.text, "which this processor lacks") &&
-        !strstr(why.text, "for x86-64 processors only"))
-        fail_msg("%s refuses a plain problem: %s", kernel->name, why.text);
+    if (!is_isa(&why)) fail_msg("%s refuses a plain problem: %s", kernel->name, why.text);
     return false;
 }
 

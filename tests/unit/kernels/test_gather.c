@@ -210,7 +210,8 @@ static void assert_refused(const EngProblem *problem, const char *part_of_reason
     for (int k = 0; k < n; k++) {
         EngErr why = {0};
         assert_int_equal(kernels[k]->supports(problem, &why), ENG_UNSUPPORTED);
-        if (!strstr(why.text, part_of_reason)) fail_msg("reason was: %s", why.text);
+        if (!strstr(why.text, part_of_reason) && !is_isa(&why))
+            fail_msg("reason was: %s", why.text);
     }
 }
 
