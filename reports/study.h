@@ -5,14 +5,13 @@
  * Table v_train: a row per run of experiment `train` in the database, whatever run of the program
  * it belongs to (a run that several machines have, or that has several numbers of threads, once; of
  * a run that became another one when the program changed, the newest): point_key, block_id, kind,
- * outcome, reason, arm (axes without seed and threads, JSON; `data` in it: the text of that name and
- * rung is another one than most runs have), family (those of them that say how it is
- * trained), study (family in words, with rung and budget always: what a title or a series says of
- * runs that may be compared), label (arm in words), seed, main (1: its family has most runs of its
- * rung, text, budget and streams), again (1: the same model under another spelling of its axes,
- * e.g. the rung's learning rate as a number; the row with the shortest label has 0), note ("", "
- * (imported)" or " (partly imported)": where the runs of the database come from), every axis, every
- * metric.
+ * outcome, reason, arm (axes without seed and threads, JSON; `data` in it: the text of that name
+ * and rung is another one than most runs have), family (those of them that say how it is trained),
+ * study (family in words, with rung and budget always: what a title or a series says of runs that
+ * may be compared), label (arm in words), seed, main (1: its family has most runs of its rung,
+ * text, budget and streams), again (1: the same model under another spelling of its axes, e.g. the
+ * rung's learning rate as a number; the row with the shortest label has 0), note ("", " (imported)"
+ * or " (partly imported)": where the runs of the database come from), every axis, every metric.
  *
  * Runs of different `arm` must never be pooled, but over the axis that is looked at: a group is
  * json_remove(arm, '$.axis'), and arm_label of it is its name.

@@ -3,8 +3,8 @@
  *
  * Every run is a forked process. A run that the folder (run.h) or the ledger file (ledger.h) has is
  * not trained again. What the file alone has is stored as `imported`, with file, machine and build
- * as provenance. The others are trained seed by seed, so that comparisons are paired from the start,
- * and appended to the file as they end.
+ * as provenance. The others are trained seed by seed, so that comparisons are paired from the
+ * start, and appended to the file as they end.
  */
 #ifndef ENG_ABLATION_SWEEP_H
 #define ENG_ABLATION_SWEEP_H

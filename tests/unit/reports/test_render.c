@@ -149,7 +149,7 @@ static void test_quickstart_is_whole(void **state)
     /* A stream digest and the run stand under a figure. */
     assert_has(html, "0000000000000000000000000000000000000000000000000000000000000003");
     assert_has(html, "--run=11110000aaaa");
-    /* What sqlite3 is said to give it can give: the knee of the cache is a view of reports alone. */
+    /* sqlite3 is named where it can run the query: the knee is a view of reports alone. */
     assert_null(strstr(html, "/gather_rows.sql&quot;"));
     assert_has(html, "&#39;.read &quot;");
     assert_has(html, "/reuse.sql&quot;");
