@@ -12,12 +12,13 @@ get_filename_component(cuda_root ${ENG_NVCC} DIRECTORY)
 find_library(ENG_CUDART cudart_static REQUIRED PATHS ${cuda_root}/.. PATH_SUFFIXES lib64 lib)
 find_library(ENG_CUBLASLT cublasLt REQUIRED PATHS ${cuda_root}/.. PATH_SUFFIXES lib64 lib)
 file(GLOB cuda_sources CONFIGURE_DEPENDS kernels/cuda/*.cu)
+set(cuda_options -std=c++17 -O3 ${ENG_NVCC_FLAGS} -Xcompiler=-fPIC,-fno-threadsafe-statics,-fno-exceptions
+    -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_90,code=compute_90)
 foreach(source ${cuda_sources})
     get_filename_component(name ${source} NAME)
     set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
     add_custom_command(OUTPUT ${object}
-        COMMAND ${ENG_NVCC} -std=c++17 -O3 ${ENG_NVCC_FLAGS} -Xcompiler=-fPIC,-fno-threadsafe-statics,-fno-exceptions -I${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/include
-                -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_90,code=compute_90
+        COMMAND ${ENG_NVCC} ${cuda_options} -I${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/include
                 -MD -MF ${object}.d -c ${source} -o ${object}
         DEPENDS ${source} DEPFILE ${object}.d VERBATIM)
     set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)

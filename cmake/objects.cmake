@@ -30,6 +30,7 @@ string(REPLACE "|" ";" objects "${DEVICE}")
 foreach(object ${objects})
     execute_process(COMMAND ${NVCC} --version OUTPUT_VARIABLE inputs)
     file(READ ${object}.d list)
+    string(REGEX REPLACE "^[^:]*:" "" list "${list}") # the object itself
     string(REGEX MATCHALL "[^ \\\n]+" files "${list}")
     list(SORT files)
     foreach(path ${files})
