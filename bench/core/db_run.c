@@ -84,8 +84,10 @@ static EngStatus find_unfinished(EngDb *db, const EngRunSpec *spec, char run_id[
     run_id[0] = 0;
     EngStatus status = eng_db_query(
         db, &statement, err,
-        "SELECT run_id FROM runs WHERE plan_key = ? AND machine_id = ? AND build_id = ?"
-        " AND state <> 'done' ORDER BY started_utc DESC, run_id LIMIT 1",
+        "SELECT run_id FROM runs WHERE plan_key = ? AND machine_id = ? AND state <> 'done'"
+        " AND build_id IN (SELECT o.build_id FROM builds o JOIN builds b"
+        "  USING (version, compiler, flags, libraries_json) WHERE b.build_id = ?) ORDER BY "
+        "started_utc DESC, run_id LIMIT 1",
         "sss", spec->plan_key, spec->machine_id, spec->build_id);
     if (!status) status = eng_db_step(db, statement, &row, err);
     if (status || !row) return status;

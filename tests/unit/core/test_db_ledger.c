@@ -305,6 +305,20 @@ static void test_no_plan_without_all_of_it(void **state)
     assert_true(resumed);
     OK(eng_db_plan_write(db, run_id, plan, false, &counts, err));
     assert_int_equal(counts.planned, 98);
+    /* Another commit goes on with it where it left the code as it was, other flags do not. */
+    const EngBuildRow moved = {"build-2", "0", "c0ffee", "cc", "-O3", "{}"},
+                      slow = {"build-3", "0", NULL, "cc", "-O0", "{}"};
+    EngRunSpec later = spec;
+    char same[ENG_KEY_HEX];
+    OK(eng_db_put_build(db, &moved, err));
+    OK(eng_db_put_build(db, &slow, err));
+    later.build_id = moved.build_id;
+    OK(eng_db_run_begin(db, &later, false, same, &resumed, err));
+    assert_true(resumed);
+    assert_string_equal(same, run_id);
+    later.build_id = slow.build_id;
+    OK(eng_db_run_begin(db, &later, false, same, &resumed, err));
+    assert_false(resumed);
     eng_plan_free(plan);
     eng_sweep_free(sweep);
     eng_db_close(db);
