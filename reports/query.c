@@ -22,7 +22,8 @@
 
 struct EngReportDb {
     EngDb *db;
-    sqlite3 *sql; /* db's handle */
+    sqlite3 *sql;   /* db's handle */
+    sqlite3 *plain; /* what sqlite3 alone sees: traces and nothing else of ours; NULL: not asked */
     char run_id[64];
     EngStr traces; /* how trace_events was made, "" without traces */
 };
@@ -264,6 +265,7 @@ EngStatus eng_reportdb_open(const char *path, const char *run, const char *exper
 void eng_reportdb_close(EngReportDb *db)
 {
     if (!db) return;
+    sqlite3_close(db->plain);
     eng_db_close(db->db);
     eng_str_free(&db->traces);
     eng_free(db);
@@ -288,16 +290,17 @@ const char *eng_reportdb_traces(const EngReportDb *db)
     return db->traces.text ? db->traces.text : "";
 }
 
-bool eng_reportdb_is_plain(const EngReportDb *db, const char *sql)
+bool eng_reportdb_is_plain(EngReportDb *db, const char *sql)
 {
-    sqlite3 *plain = NULL;
     sqlite3_stmt *stmt = NULL;
-    const char *path = sqlite3_db_filename(db->sql, "main");
-    bool ok = !sqlite3_open_v2(path, &plain, SQLITE_OPEN_READONLY, NULL) &&
-              !sqlite3_exec(plain, eng_reportdb_traces(db), NULL, NULL, NULL) &&
-              !sqlite3_prepare_v2(plain, sql, -1, &stmt, NULL);
+    if (!db->plain) {
+        const char *path = sqlite3_db_filename(db->sql, "main");
+        if (sqlite3_open_v2(path, &db->plain, SQLITE_OPEN_READONLY, NULL)) return false;
+        sqlite3_exec(db->plain, "PRAGMA temp_store = MEMORY", NULL, NULL, NULL);
+        sqlite3_exec(db->plain, eng_reportdb_traces(db), NULL, NULL, NULL);
+    }
+    bool ok = !sqlite3_prepare_v2(db->plain, sql, -1, &stmt, NULL);
     sqlite3_finalize(stmt);
-    sqlite3_close(plain);
     return ok;
 }
 

@@ -24,7 +24,7 @@ const char *eng_reportdb_run_id(const EngReportDb *db);
 const char *eng_reportdb_traces(const EngReportDb *db);
 
 /* Whether sqlite3 itself can run a query: it needs nothing that a report adds but its traces. */
-bool eng_reportdb_is_plain(const EngReportDb *db, const char *sql);
+bool eng_reportdb_is_plain(EngReportDb *db, const char *sql);
 
 /* What a report's folder has for all its queries: published numbers as the table `published` (see
  * reports/study.h), and temporary views of its own (views.sql). */
