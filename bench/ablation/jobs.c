@@ -19,7 +19,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/str.h"
 
 #define POLL_NS 100000000
 #define BUSY_NS 2000000000
@@ -98,7 +97,8 @@ static EngStatus start_job(Runs *runs, int slot, int item, EngErr *err)
 /* ---- results ---- */
 
 /* {name: [[step, value], ..]} */
-static EngStatus put_series(const Runs *runs, const EngSampleId *id, const char *text, EngErr *err)
+static EngStatus put_series(const EngTrainSweep *sweep, EngDb *db, const EngSampleId *id,
+                            const char *text, EngErr *err)
 {
     json_t *series = json_loads(text, 0, NULL), *values;
     const char *name;
@@ -106,13 +106,12 @@ static EngStatus put_series(const Runs *runs, const EngSampleId *id, const char 
         json_is_object(series)
             ? ENG_OK
             : ENG_FAIL(err, ENG_BAD_DATA, "%s: column series of %.8s is no JSON object",
-                       runs->sweep->ledger.path, id->point_key);
+                       sweep->ledger.path, id->point_key);
     json_object_foreach(series, name, values)
     {
         for (size_t i = 0; i < json_array_size(values) && !status; i++) {
             const json_t *pair = json_array_get(values, i);
-            status = eng_db_put_series(runs->where->db, id, name,
-                                       json_integer_value(json_array_get(pair, 0)),
+            status = eng_db_put_series(db, id, name, json_integer_value(json_array_get(pair, 0)),
                                        json_number_value(json_array_get(pair, 1)), err);
         }
     }
@@ -166,7 +165,7 @@ static EngStatus store(Runs *runs, int i, const EngTrainRecord *record, const ch
     if (status) return status;
     status =
         eng_db_put_sample(db, &id, 0, false, &timing, &eng_experiment_train, record->metrics, err);
-    if (!status) status = put_series(runs, &id, record->series, err);
+    if (!status) status = put_series(runs->sweep, db, &id, record->series, err);
     if (!status && record->histograms) status = put_histograms(runs, &id, record->histograms, err);
     if (!status)
         status = eng_db_point_origin(db, id.point_key, provenance ? "imported" : "measured",
@@ -232,24 +231,29 @@ static EngStatus take_result(Runs *runs, int i, int64_t wall_ns, EngErr *err)
     return status;
 }
 
+const char *eng_train_origin(EngTrainSweep *sweep, const EngTrainItem *item, EngErr *err)
+{
+    const EngTrainRecord *record = eng_train_ledger_find(&sweep->ledger, item->key);
+    const char *origin =
+        eng_arena_printf(sweep->arena, "%s: trained on %s, build %.12s", sweep->ledger.path,
+                         record->machine, record->build[0] ? record->build : "unknown");
+    if (!origin) ENG_FAIL(err, ENG_NO_MEMORY, "out of memory for a sweep");
+    return origin;
+}
+
 /* A run that the ledger file has, and this folder has not. */
 static EngStatus take_record(Runs *runs, int i, const EngTrainRecord *record, EngErr *err)
 {
-    EngStr provenance = {0};
-    eng_str_printf(&provenance, "%s: trained on %s, build %.12s", runs->sweep->ledger.path,
-                   record->machine, record->build[0] ? record->build : "unknown");
-    EngStatus status = eng_str_status(&provenance, err);
-    if (!status) status = store(runs, i, record, provenance.text, 0, err);
-    eng_str_free(&provenance);
-    return status;
+    const char *origin = eng_train_origin(runs->sweep, &runs->sweep->items[i], err);
+    return origin ? store(runs, i, record, origin, 0, err) : ENG_NO_MEMORY;
 }
 
 /* ---- side by side ---- */
 
-static bool has_result(const Runs *runs, const EngTrainItem *item)
+bool eng_train_has_result(const EngTrainSweep *sweep, const EngTrainItem *item)
 {
     char path[1024];
-    snprintf(path, sizeof path, "%s/%s.json", runs->sweep->options.folder, item->key);
+    snprintf(path, sizeof path, "%s/%s.json", sweep->options.folder, item->key);
     return eng_file_exists(path);
 }
 
@@ -274,7 +278,7 @@ static EngStatus fill(Runs *runs, EngErr *err)
         int slot = 0;
         if (runs->over[i] || runs->started[i] || runs_already(runs, i)) continue;
         if (eng_now_ns() < runs->not_before_ns[i]) continue;
-        if (has_result(runs, item)) { /* with histograms, which the ledger has not */
+        if (eng_train_has_result(sweep, item)) { /* with histograms, which the ledger has not */
             status = take_result(runs, i, 0, err);
             continue;
         }
@@ -375,28 +379,6 @@ static EngStatus run_all(Runs *runs, EngErr *err)
     return status;
 }
 
-/* Of all points of the sweep, whichever block stored them: what an interruption came between is
- * compared now, what was compared is found. */
-static EngStatus liken_all(Runs *runs, EngErr *err)
-{
-    EngStatus status = ENG_OK;
-    for (int i = 0; i < runs->sweep->n_items && !status; i++) {
-        const char *series = NULL;
-        char home[ENG_KEY_HEX];
-        EngSampleId id = {.block_id = home, .point_key = runs->sweep->items[i].point->point_key};
-        status = eng_train_likeness(runs->sweep, i, &series, err);
-        if (!status && series)
-            status =
-                eng_db_point_home(runs->where->db, runs->block->block_id, id.point_key, home, err);
-        if (!status && series) status = eng_db_begin(runs->where->db, err);
-        if (status || !series) continue;
-        status = put_series(runs, &id, series, err);
-        if (!status) status = eng_db_commit(runs->where->db, err);
-        if (status) eng_db_rollback(runs->where->db);
-    }
-    return status;
-}
-
 /* Items that the database has already are over before they begin. */
 static void mark_wanted(Runs *runs)
 {
@@ -436,7 +418,6 @@ EngStatus eng_train_block(void *context, const EngBlockContext *where, const Eng
     if (!status)
         status = eng_db_segment_start(where->db, block->block_id, block->seed, &runs.segment, err);
     if (!status) status = run_all(&runs, err);
-    if (!status) status = liken_all(&runs, err);
     if (status) stop_all(&runs);
     EngErr *later = status ? NULL : err;
     EngStatus closed =
@@ -445,5 +426,26 @@ EngStatus eng_train_block(void *context, const EngBlockContext *where, const Eng
     if (!status) status = eng_db_block_done(where->db, block->block_id, err);
     if (sweep->options.progress_line) fputc('\n', stderr);
     munmap(runs.shared, bytes);
+    return status;
+}
+
+EngStatus eng_train_liken(void *context, EngDb *db, const char *run_id, EngErr *err)
+{
+    EngTrainSweep *sweep = context;
+    EngStatus status = ENG_OK;
+    for (int i = 0; i < sweep->n_items && !status; i++) {
+        const char *series = NULL, *key = sweep->items[i].point->point_key;
+        char home[ENG_KEY_HEX];
+        EngSampleId id = {.block_id = home, .point_key = key};
+        status = eng_db_point_lacks(db, run_id, key, "cka:*", home, err);
+        if (status || !home[0]) continue;
+        status = eng_train_likeness(sweep, i, &series, err);
+        if (status || !series) continue;
+        status = eng_db_begin(db, err);
+        if (status) break;
+        status = put_series(sweep, db, &id, series, err);
+        if (!status) status = eng_db_commit(db, err);
+        if (status) eng_db_rollback(db);
+    }
     return status;
 }

@@ -42,9 +42,16 @@ struct EngTrainSweep {
  * it. *series NULL: there is no reference in the sweep, or the streams of one of the two are not
  * here. */
 EngStatus eng_train_likeness(EngTrainSweep *sweep, int i, const char **series, EngErr *err);
+/* Whether the folder has a run's result; where from, if the ledger file alone has it (NULL: no
+ * memory). */
+bool eng_train_has_result(const EngTrainSweep *sweep, const EngTrainItem *item);
+const char *eng_train_origin(EngTrainSweep *sweep, const EngTrainItem *item, EngErr *err);
 EngStatus eng_train_planned(void *context, EngSession *session, EngErr *err);
 /* Texts of the plan as streams. */
 EngStatus eng_train_references(void *context, EngDb *db, EngErr *err);
+/* After the last block: compares what was not compared yet, whichever run stored it, an
+ * interrupted or an earlier one. */
+EngStatus eng_train_liken(void *context, EngDb *db, const char *run_id, EngErr *err);
 EngStatus eng_train_block(void *context, const EngBlockContext *where, const EngLedgerBlock *block,
                           EngErr *err);
 

@@ -80,7 +80,8 @@ EngStatus eng_train_sweep_create(const EngTrainSweepOptions *options, EngTrainSw
         sweep->hooks = (EngRunHooks){.context = sweep,
                                      .planned = eng_train_planned,
                                      .references = eng_train_references,
-                                     .block = eng_train_block};
+                                     .block = eng_train_block,
+                                     .judge = eng_train_liken};
         *out = sweep;
     } else {
         eng_train_sweep_destroy(sweep);
@@ -217,6 +218,11 @@ EngStatus eng_train_planned(void *context, EngSession *session, EngErr *err)
         if (plan->points[i]->skip) continue;
         status = describe_item(sweep, plan->points[i], item, err);
         item->recorded = !status && eng_train_ledger_find(&sweep->ledger, item->key);
+        if (item->recorded && !eng_train_has_result(sweep, item)) {
+            item->point->kind = "imported";
+            item->point->provenance = eng_train_origin(sweep, item, err);
+            if (!item->point->provenance) status = ENG_NO_MEMORY;
+        }
         item->order = i;
         sweep->n_items += item->recorded || !sweep->options.recorded;
     }

@@ -86,9 +86,10 @@ typedef struct EngRunSpec {
     const char *command_json, *sweep_name, *sweep_text, *plan_key, *environment_json;
 } EngRunSpec;
 
-/* Takes up the newest unfinished run of the same plan_key and machine (state back to running, its
- * leftover running segments broken, running points pending again), else starts a new one; fresh:
- * always a new one. *resumed says which. */
+/* Takes up the newest unfinished run of the same plan_key, machine and build, whose commit may
+ * differ where that left the code of kernels as it was (state back to running, its leftover running
+ * segments broken, running points pending again), else starts a new one; fresh: always a new one.
+ * *resumed says which. */
 EngStatus eng_db_run_begin(EngDb *db, const EngRunSpec *spec, bool fresh, char run_id[ENG_KEY_HEX],
                            bool *resumed, EngErr *err);
 
@@ -175,10 +176,10 @@ EngStatus eng_db_point_done(EngDb *db, const char *block_id, const char *point_k
 EngStatus eng_db_point_origin(EngDb *db, const char *point_key, const char *kind,
                               const char *provenance, EngErr *err);
 
-/* The block that holds a point for the run of block_id: its own, or one of an earlier run that had
- * measured it. ENG_NOT_FOUND: none. */
-EngStatus eng_db_point_home(EngDb *db, const char *block_id, const char *point_key,
-                            char home[ENG_KEY_HEX], EngErr *err);
+/* home: the block that holds a point for a run, its own or that of an earlier run which measured
+ * it, when no series there has a name like `series` (a GLOB pattern); else "". */
+EngStatus eng_db_point_lacks(EngDb *db, const char *run_id, const char *point_key,
+                             const char *series, char home[ENG_KEY_HEX], EngErr *err);
 
 /* A worker lifetime: *segment is the next free number of the block. */
 EngStatus eng_db_segment_start(EngDb *db, const char *block_id, uint64_t seed, int *segment,

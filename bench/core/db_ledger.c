@@ -234,19 +234,20 @@ EngStatus eng_db_point_origin(EngDb *db, const char *point_key, const char *kind
     return expect_change(db, status, "point", point_key, err);
 }
 
-EngStatus eng_db_point_home(EngDb *db, const char *block_id, const char *point_key,
-                            char home[ENG_KEY_HEX], EngErr *err)
+EngStatus eng_db_point_lacks(EngDb *db, const char *run_id, const char *point_key,
+                             const char *series, char home[ENG_KEY_HEX], EngErr *err)
 {
     sqlite3_stmt *statement;
     bool row;
-    EngStatus status =
-        eng_db_query(db, &statement, err,
-                     "SELECT l.block_id FROM run_points l JOIN blocks b USING (run_id)"
-                     " WHERE b.block_id = ? AND l.point_key = ?",
-                     "ss", block_id, point_key);
+    home[0] = 0;
+    EngStatus status = eng_db_query(
+        db, &statement, err,
+        "SELECT block_id FROM run_points l WHERE run_id = ? AND point_key = ? AND NOT EXISTS"
+        " (SELECT 1 FROM series s WHERE s.block_id = l.block_id AND s.point_key = l.point_key"
+        "  AND s.name GLOB ?)",
+        "sss", run_id, point_key, series);
     if (!status) status = eng_db_step(db, statement, &row, err);
-    if (status) return status;
-    if (!row) return ENG_FAIL(err, ENG_NOT_FOUND, "no block holds point %.8s", point_key);
+    if (status || !row) return status;
     sqlite3_snprintf(ENG_KEY_HEX, home, "%s", sqlite3_column_text(statement, 0));
     sqlite3_reset(statement);
     return ENG_OK;

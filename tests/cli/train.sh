@@ -92,9 +92,12 @@ wait $pid
 expect 0 measured train train "${four[@]}" --db=paused.db --runs=paused.csv
 [ "$(sql paused.db "SELECT count(DISTINCT point_key) FROM series WHERE name GLOB 'cka:*'")" = 4 ] ||
     fail "runs finished before an interruption were not compared"
-# So are those that an earlier sweep brought into the database.
-expect 0 imported train train -a rung=tiny -a text=synthetic -a budget=12 -a rho=0.4 -a model_seed=1,2 --db=order.db --runs=paused.csv --recorded
-expect 0 imported train train "${four[@]}" --db=order.db --runs=paused.csv --recorded
+# So are those that earlier sweeps brought into the database, each without one to compare with.
+for arms in '-a rho=0.4 -a model_seed=1,2' '-a rho=1 -a model_seed=1' '-a rho=1 -a model_seed=2'; do
+    # shellcheck disable=SC2086
+    expect 0 imported train train -a rung=tiny -a text=synthetic -a budget=12 $arms --db=order.db --runs=paused.csv --recorded
+done
+expect 0 '4 found' train train "${four[@]}" --db=order.db --runs=paused.csv --recorded
 [ "$(sql order.db "SELECT count(DISTINCT point_key) FROM series WHERE name GLOB 'cka:*'")" = 4 ] ||
     fail "runs of an earlier sweep were not compared"
 
