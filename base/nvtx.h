@@ -55,6 +55,12 @@ extern bool eng_nvtx_on;
 /* The step that is traced, for ranges that do not know it; -1: none. */
 extern int64_t eng_nvtx_step;
 
+/* Whether this is a traced sample. An outside tool listens to samples that are measured. */
+static inline bool eng_nvtx_traced(void)
+{
+    return eng_nvtx_on && eng_nvtx_step >= 0;
+}
+
 void eng_nvtx_push_on(EngRange range, const EngRangeInfo *info);
 void eng_nvtx_pop_on(void);
 void eng_nvtx_mark_on(const char *name, double value);

@@ -160,7 +160,7 @@ static EngStatus run(void *opaque, EngErr *err)
     State *state = opaque;
     EngStatus status = ENG_OK;
     int64_t run = state->runs++, direction = run / STEPS_PER_RUN % 2 ? -1 : 1;
-    if (eng_nvtx_on) return fetch(state, &state->intervals, err);
+    if (eng_nvtx_traced()) return fetch(state, &state->intervals, err);
     for (int64_t i = 0; i < STEPS_PER_RUN && !status; i++) {
         int64_t which = (run + direction * i + STEPS_PER_RUN) % STEPS_PER_RUN;
         if (which == 0) status = fetch(state, &state->timed, err);

@@ -274,7 +274,7 @@ static EngStatus timed_steps(State *state, EngErr *err)
 static EngStatus run(void *opaque, EngErr *err)
 {
     State *state = opaque;
-    EngStatus status = eng_nvtx_on ? ENG_OK : ready_steps(state, err);
+    EngStatus status = eng_nvtx_traced() ? ENG_OK : ready_steps(state, err);
     return status ? status : timed_steps(state, err);
 }
 

@@ -208,8 +208,7 @@ static void test_speculation(void **unused)
     assert_true(value_of(&point, values, "vain_share") == 5.0 / 6);
 }
 
-/* A run that somebody listens to has no steps whose rows are there: its ranges are of steps beside
- * their fetch. */
+/* A traced run has no steps whose rows are there: its ranges are of steps beside their fetch. */
 static void test_traced_speculation(void **unused)
 {
     (void)unused;
@@ -217,12 +216,31 @@ static void test_traced_speculation(void **unused)
     EngPoint point =
         point_of(&eng_experiment_speculate, SMALL, "acceptance", "1", "window", "paced:100", NULL);
     eng_nvtx_on = true;
+    eng_nvtx_step = 0;
     sample(&point, 2, values);
+    eng_nvtx_step = -1;
     eng_nvtx_on = false;
     assert_true(isnan(value_of(&point, values, "step_ready_us")));
     assert_true(value_of(&point, values, "step_us") >= 100);
     assert_true(value_of(&point, values, "fetch_us") > 0);
     assert_true(value_of(&point, values, "ahead_share") == 7.0 / 8);
+}
+
+/* An outside tool may listen: what is measured stays the same. */
+static void test_outside_tool(void **unused)
+{
+    (void)unused;
+    static const EngExperiment *const experiments[] = {&eng_experiment_speculate,
+                                                       &eng_experiment_prefetch};
+    double values[ENG_MAX_METRICS];
+    for (int i = 0; i < 2; i++) {
+        EngPoint point = point_of(experiments[i], SMALL, "window", "paced:100", NULL);
+        eng_nvtx_on = true;
+        sample(&point, 3, values);
+        eng_nvtx_on = false;
+        assert_true(value_of(&point, values, "step_us") >= 100);
+        assert_true(value_of(&point, values, "step_ready_us") >= 100);
+    }
 }
 
 /* Sequences before the first that was guessed wrong keep their rows, and every row
@@ -387,17 +405,12 @@ int main(void)
     /* First the one that needs our handler of SIGBUS: it is installed once, and the test library
      * puts its own in place at the start of every test. */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_truncated_table),
-        cmocka_unit_test(test_hidden_and_exposed),
-        cmocka_unit_test(test_phases),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_speculation),
-        cmocka_unit_test(test_traced_speculation),
-        cmocka_unit_test(test_kept_in_part),
-        cmocka_unit_test(test_gatherers),
-        cmocka_unit_test(test_quiet_phase),
-        cmocka_unit_test(test_gathered_rate),
-        cmocka_unit_test(test_passes_from_a_start),
+        cmocka_unit_test(test_truncated_table), cmocka_unit_test(test_hidden_and_exposed),
+        cmocka_unit_test(test_phases),          cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_speculation),     cmocka_unit_test(test_traced_speculation),
+        cmocka_unit_test(test_outside_tool),    cmocka_unit_test(test_kept_in_part),
+        cmocka_unit_test(test_gatherers),       cmocka_unit_test(test_quiet_phase),
+        cmocka_unit_test(test_gathered_rate),   cmocka_unit_test(test_passes_from_a_start),
         cmocka_unit_test(test_no_kernel),
     };
     return cmocka_run_group_tests(tests, make_tables, remove_tables);
