@@ -42,8 +42,8 @@ static EngLedgerLine cache_line(const EngSize *s)
     if (line.place == ENG_PLACE_DEVICE) {
         holders = s->link ? s->shards : s->readers > 1 ? s->readers : 1;
         replicas = 1;
-    } else /* those of an exchange are hosts of their own */
-        holders = fmax(s->link ? s->shards : 1, eng_size_hosts_of_replica(s));
+    } else /* of an exchange those alone that hold tables */
+        holders = s->link ? s->shards : eng_size_hosts_of_replica(s);
     snprintf(line.name, sizeof line.name, "row cache%s", replicas > 1 ? "s of replicas" : "");
     line.bytes = (uint64_t)ceil(s->cache_bytes * replicas / holders);
     line.pinned = line.place == ENG_PLACE_HOST;

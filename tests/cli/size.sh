@@ -110,6 +110,10 @@ says 'dram: 960 requests'
 "$engram" size --machine=h200 --machine=epyc-9005 ${drive/--path=nvme/} $(echo "$step" | sed 's/shards=1/shards=8/; s/hits=0/hits=50%/') --path=nvme,dram --exchange=all-gather,nic --assume=dram.efficiency=50% \
     --assume=nic.latency=4us --assume=nic.efficiency=90% --cache=16GB@dram >out.txt 2>err.txt || fail "a cache of an exchange: $(cat err.txt)"
 says '^host  *2.000 GB .*row cache, pinned'
+# Two of a replica's four hosts hold tables, and the cache with them.
+"$engram" size --machine=h200 --machine=epyc-9005 ${drive/--path=nvme/} $(echo "$step" | sed 's/shards=1/shards=2/; s/hits=0/hits=50%/') --path=nvme,dram --exchange=all-gather,nic --assume=dram.efficiency=50% \
+    --assume=nic.latency=4us --assume=nic.efficiency=90% --cache=16GB@dram --ranks=32 --host-devices=8 >out.txt 2>err.txt || fail "a cache of some hosts: $(cat err.txt)"
+says '^host  *8.000 GB .*row cache, pinned'
 "$engram" size ${shared/$traffic/} >out.txt 2>err.txt || fail "no exchange: $(cat err.txt)"
 says 'exchange among holders: not given, counted as nothing'
 # A cache lies in a tier that the path passes: 16 GB that two replicas of a host have each, in its memory, whose rows
