@@ -141,13 +141,16 @@ static unsigned shared_tiers(const EngSize *s, const EngSizePath *path, const En
 }
 
 /* Holders that exchange what they hold, each with a memory of its own: hosts, or devices of the
- * replica's. */
+ * replica's; where its devices are not known, these fill hosts. */
 static EngStatus share(const EngSize *s, const EngSizePath *path, const EngTraffic *t,
                        EngStepInput *in, EngErr *err)
 {
     EngShardShape shape;
     in->readers = s->shards;
-    if (path->place != ENG_PLACE_DEVICE) in->hosts = s->shards;
+    if (path->place != ENG_PLACE_DEVICE)
+        in->hosts = s->shards;
+    else if (!s->ranks && s->host_devices)
+        in->hosts = (s->shards + s->host_devices - 1) / s->host_devices;
     /* Ranks of the same tokens need the scales of all rows. */
     if (each_has_scales(s) && s->scheme == ENG_SHARD_ALL_GATHER) in->scale_rows = s->shards;
     if (s->scheme == ENG_SHARD_PEER_READ) {

@@ -103,6 +103,12 @@ done
 "$engram" size $own --machine=epyc-9005 --assume=dram.efficiency=50% --shards=8 --ranks=8 --exchange=all-gather,nvlink --scales=dram >out.txt 2>err.txt ||
     fail "scales of devices: $(cat err.txt)"
 says '    dram: 1.229e+04 requests'
+# Sixteen fill two hosts, also where nobody tells of how many devices a replica is: 8 x 119.07 rows of the fullest, 16 scales each.
+for ranks in '' --ranks=16; do
+    "$engram" size $(echo "$own" | sed 's/--years=4//; s/,rate=1k\/s//') --machine=epyc-9005 --assume=dram.efficiency=50% --shards=16 $ranks \
+        --exchange=all-gather,nvlink --scales=dram >out.txt 2>err.txt || fail "devices of two hosts: $(cat err.txt)"
+    says '    dram: 1.524e+04 requests'
+done
 # Eight hosts that share them: the memory of each carries its 192 rows alone, of 4 lines of values and one of scales.
 "$engram" size --machine=h200 --machine=epyc-9005 ${step/shards=1/shards=8} ${traffic/128/64} --path=dram --exchange=all-gather,nic --assume=dram.efficiency=50% \
     --assume=nic.latency=4us --assume=nic.efficiency=90% >out.txt 2>err.txt || fail "an exchange of hosts: $(cat err.txt)"
