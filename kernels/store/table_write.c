@@ -233,16 +233,26 @@ static EngStatus write_all(Make *make, EngErr *err)
 
 /* ---- creation ---- */
 
+/* As rename(), but EEXIST where `path` is there. A file system may know neither this nor links:
+ * then one that comes between the last two calls is replaced. */
+static int rename_new(const char *part, const char *path)
+{
+    struct stat st;
+    int done = renameat2(AT_FDCWD, part, AT_FDCWD, path, RENAME_NOREPLACE);
+    if (!done || (errno != EINVAL && errno != ENOSYS)) return done;
+    if (!link(part, path)) {
+        unlink(part);
+        return 0;
+    }
+    if (errno != EEXIST && lstat(path, &st)) return rename(part, path);
+    errno = EEXIST;
+    return -1;
+}
+
 /* Gives PATH.part its name, which a file may have taken meanwhile. */
 static EngStatus rename_part(const Make *make, EngErr *err)
 {
-    const char *part = make->part.path;
-    if (!renameat2(AT_FDCWD, part, AT_FDCWD, make->path, RENAME_NOREPLACE)) return ENG_OK;
-    bool unknown = errno == EINVAL || errno == ENOSYS; /* to the file system or the kernel */
-    if (unknown && !link(part, make->path)) {
-        unlink(part);
-        return ENG_OK;
-    }
+    if (!rename_new(make->part.path, make->path)) return ENG_OK;
     return errno == EEXIST ? left_alone(make->path, "exists", err)
                            : part_failed(make, "rename it", err);
 }
