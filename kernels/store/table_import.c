@@ -145,13 +145,20 @@ static EngStatus add_piece(Matrix *matrix, const EngSafetensors *file, const Eng
     return ENG_OK;
 }
 
+/* Where a file calls a tensor just so, those whose names only end so are others. */
 static EngStatus find_matrix(const Import *import, Matrix *matrix, EngErr *err)
 {
+    bool whole = false;
     EngStatus status = eng_alloc_or((void **)&matrix->pieces, (size_t)import->n_files + 1,
                                     sizeof *matrix->pieces, "pieces", err);
+    for (int i = 0; i < import->n_files && !whole; i++) {
+        const EngTensor *tensor = eng_safetensors_find(&import->files[i], matrix->name);
+        whole = tensor && !strcmp(tensor->name, matrix->name);
+    }
     for (int i = 0; i < import->n_files && !status; i++) {
         const EngTensor *tensor = eng_safetensors_find(&import->files[i], matrix->name);
-        if (tensor) status = add_piece(matrix, &import->files[i], tensor, err);
+        if (tensor && (!whole || !strcmp(tensor->name, matrix->name)))
+            status = add_piece(matrix, &import->files[i], tensor, err);
     }
     return status;
 }

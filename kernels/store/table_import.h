@@ -13,7 +13,8 @@ typedef struct EngTableImport {
     int n_from;
     int layer;          /* of layers.N.engram.embed.weight and .scale */
     const char *weight; /* another tensor's name, its scales end with .scale; NULL: the above.
-                         * Files may have more before it ("model."), but of one tensor only */
+                         * Where no file has just that name it may have more before it ("model."),
+                         * but of one tensor only */
     int format;         /* EngRowFormat; -1: that of the tensor (fp8 split, bf16 or f32) */
     int row_dims;       /* that the tensor must have; 0: any */
     int64_t rows;       /* its first so many rows (shards may end with padding); 0: all */

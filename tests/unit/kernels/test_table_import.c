@@ -154,6 +154,23 @@ static void test_spellings(void **state)
     eng_table_file_close(&file);
 }
 
+/* A tensor of just that name is meant, not one of another file whose name only ends so. */
+static void test_whole_name(void **state)
+{
+    static const char *const from[] = {DATA "model-00047-of-00048.safetensors",
+                                       DATA "model0-mp4.safetensors", DATA "model1-mp4.safetensors",
+                                       DATA "model2-mp4.safetensors",
+                                       DATA "model3-mp4.safetensors"};
+    EngTableFile file;
+    EngTableImport wanted = ask(from, 5, 1, -1);
+    (void)state;
+    wanted.weight = "layers.1.engram.embed.weight";
+    wanted.rows = 77;
+    import(&wanted, &file);
+    check_rows(&file, 77);
+    eng_table_file_close(&file);
+}
+
 static void test_bf16(void **state)
 {
     static const char *const from[] = {DATA "bf16.safetensors"};
@@ -238,6 +255,7 @@ static void test_refusals(void **state)
     wanted.weight = "q_weight";
     expect(&wanted, ENG_BAD_DATA, "and the other files: no tensor 'q_weight'"); /* two of them */
     wanted = ask(two, 2, 1, -1);
+    wanted.weight = "1.engram.embed.weight";
     expect(&wanted, ENG_BAD_DATA,
            "00048.safetensors: tensors 'layers.1.engram.embed.weight' and "
            "'model.layers.1.engram.embed.weight' are two");
@@ -351,10 +369,11 @@ int main(int argc, char **argv)
         return eng_table_import(argv[2], &wanted, 1, NULL, NULL);
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formats),   cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_spellings), cmocka_unit_test(test_bf16),
-        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_indexes),
-        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_changed_source),
+        cmocka_unit_test(test_formats),        cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_spellings),      cmocka_unit_test(test_whole_name),
+        cmocka_unit_test(test_bf16),           cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_indexes),        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_changed_source),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
